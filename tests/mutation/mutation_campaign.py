@@ -57,8 +57,8 @@ FOLDERS = {
     "runtime/device": Folder("runtime/sley/runtime/device", ("tests/runtime/device",)),
     "runtime/assembler": Folder("runtime/sley/runtime/assembler", ("tests/runtime/assembler",)),
     "runtime/blas": Folder(
-        "runtime/sley/runtime/blas.py",
-        ("tests/runtime/test_blas.py", "tests/runtime/device/test_owners.py", "tests/runtime/kernels/gemm"),
+        "runtime/sley/runtime/nn/gemm.py",
+        ("tests/runtime/nn/test_gemm.py", "tests/runtime/device/test_owners.py", "tests/runtime/kernels/gemm"),
     ),
 }
 

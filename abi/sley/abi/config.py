@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -231,7 +232,7 @@ class ChipConfig:
         sizes: dict[str, Any] = {**capabilities, "name": name, "operand_types": types, "vector_functions": known}
         return cls(**sizes | {"gather": bool(capabilities["gather"])})
 
-    @property
+    @cached_property
     def hash(self) -> int:
         """32 bits over the ABI version and all parameters; two chips with one hash run the same binaries."""
         text = ";".join(f"{key}={value}" for key, value in sorted(self.capabilities.items()))

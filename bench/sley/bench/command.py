@@ -13,8 +13,9 @@ from sley.bench.engines.sim_command import sim
 from sley.bench.gemm.gemm_command import gemm
 from sley.bench.gemm.plans_command import plans
 from sley.bench.gemm.suite_command import suite
+from sley.bench.networks.onnx_command import onnx
 
 bench_app = typer.Typer(help="Measure on a device, in its own cycles, and engines in host time.", no_args_is_help=True)
-for measuring in (gemm, suite, plans, conv, sim, activity, growth, array, sanitize, exact):
+for measuring in (gemm, suite, plans, conv, sim, activity, growth, array, sanitize, exact, onnx):
     bench_app.command()(measuring)
 add_guards(bench_app)

@@ -8,9 +8,9 @@ This is the one place that shows the public names; files of the runtime import f
 error is a ``sley.driver.SleyError``.
 """
 
-from sley.runtime import blas
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import ZERO, Label, Register, Semaphore
+from sley.runtime.blas import routines as blas
 from sley.runtime.device.arguments import Argument
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.client import Client

@@ -95,3 +95,55 @@ def test_two_units_must_not_wait_for_a_semaphore_that_starts_above_zero() -> Non
     k.load(ZERO, 0, ZERO, wait=shared)
     k.end()
     assert disassemble(k.build().words).split()[-1] == "end"
+
+
+def test_waits_and_signals_ride_on_instructions() -> None:
+    """On the next and the last instruction of their unit, if that is run as often as they are meant."""
+    k = KernelBuilder("rides", NANO)
+    first, second, third = (k.semaphore(name) for name in ("first", "second", "third"))
+    k.wait_next(Unit.LOAD, first)
+    k.wait_next(Unit.LOAD, second)
+    k.wait_next(Unit.STORE, third)
+    k.set(Unit.LOAD, run_bytes=4)
+    k.load(ZERO, 0, ZERO)
+    k.load(ZERO, 0, ZERO)
+    k.signal_last(Unit.LOAD, first)
+    k.signal_last(Unit.LOAD, third)
+    k.signal_last(Unit.LOAD, third)
+    k.store(ZERO, 0, ZERO, signal=second)
+    k.end()
+    lines = disassemble(k.build().words).splitlines()
+    assert [" ".join(line.split()) for line in lines if line.split()] == [
+        "set load.run_bytes, #4",
+        "load r0, r0, r0 wait=0,1",
+        "load r0, r0, r0 signal=0,2",
+        "load r0, r0, r0 signal=2",
+        "store r0, r0, r0 wait=2 signal=1",
+        "end",
+    ]
+
+
+@pytest.mark.parametrize("place", ["loop", "label", "branch", "again", "end"])
+def test_waits_do_not_ride_into_what_runs_more_or_less_often(place: str) -> None:
+    k = KernelBuilder("rides", NANO)
+    wait, signal, value = k.semaphore("wait"), k.semaphore("signal"), k.reg("value", 1)
+    k.load(ZERO, 0, ZERO)
+    k.wait_next(Unit.LOAD, wait)
+    if place == "loop":
+        with k.loop(3):
+            k.load(ZERO, 0, ZERO)
+    elif place == "label":
+        k.place(k.label("here"))
+    elif place == "branch":
+        with k.if_(value, "==", 0):
+            k.load(ZERO, 0, ZERO)
+    elif place == "again":
+        k.wait_next(Unit.LOAD, wait)
+    if place != "again":
+        k.signal_last(Unit.LOAD, signal)
+    k.end()
+    loads = [line for line in disassemble(k.build().words).splitlines() if " load " in line]
+    assert sum("wait=0" in line for line in loads) == (2 if place == "again" else 1)
+    for line in loads:
+        assert "wait=0 signal" not in line
+        assert line.split()[1:4] == ["r0,", "r0,", "r0"]

@@ -172,3 +172,29 @@ def test_the_sanitizers_find_nothing() -> None:
         kernel_agrees(device, kernels.matmul, arrays, (2, 3, 1))
         kernel_agrees(device, kernels.softmax, {"x": normal(40, 100), "out": np.zeros((40, 100), BF16)}, (3, 1, 1))
         kernel_agrees(device, kernels.in_place, {"x": normal(33, 20, dtype=np.dtype(np.float32))})
+
+
+def test_in_a_graph(base: Device) -> None:
+    """Kernels are recorded as other launches are, and run again with other contents and other arrays."""
+    x, y = normal(20, 100), normal(20, 100)
+    first, second = base.array(x), base.array(y)
+    middle, out = base.zeros((20, 100), BF16), base.zeros((20, 100), BF16)
+    with base.stream.capture() as graph:
+        kernels.add[2, 3](first, second, middle)
+        kernels.add[2, 3](middle, second, out)
+    assert (middle.numpy() == 0).all()
+
+    def wanted(values: np.ndarray) -> np.ndarray:
+        made = (values.astype(np.float32) * 2 + y.astype(np.float32)).astype(BF16)
+        return (made.astype(np.float32) * 2 + y.astype(np.float32)).astype(BF16)
+
+    graph.launch()
+    assert (out.numpy() == wanted(x)).all()
+    first.write(-x)
+    graph.launch()
+    assert (out.numpy() == wanted(-x)).all()
+    other = base.array(y)
+    graph.update(0, {"x": other})
+    graph.launch(base.streams[1])
+    assert (out.numpy() == wanted(y)).all()
+    graph.free()

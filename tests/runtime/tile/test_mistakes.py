@@ -63,6 +63,27 @@ def waits(x: Any, out: Any) -> None:
 
 
 @tile.kernel
+def two_rows(x: Any, out: Any) -> None:
+    tile.store(out, (0, 0), tile.load(x, (0, 0), (2, 8), axes=(None, 1)))
+
+
+@tile.kernel
+def compares(x: Any, out: Any) -> None:
+    if tile.block_id() < 2:
+        tile.store(out, (0, 0), tile.load(x, (0, 0), (2, 8)))
+
+
+@tile.kernel
+def third_axis(x: Any, out: Any) -> None:
+    tile.store(out, (0, 0), tile.iota((2, 8), 2))
+
+
+@tile.kernel
+def same_axis(x: Any, out: Any) -> None:
+    tile.store(out, (0, 0), tile.load(x, (0, 0), (2, 8), axes=(1, -1)))
+
+
+@tile.kernel
 def huge(x: Any, out: Any) -> None:
     tile.store(out, (0, 0), (tile.load(x, (0, 0), (1600, 320)) + 1.0).to(out.dtype))
 
@@ -85,6 +106,10 @@ def twice(x: Any, out: Any) -> None:
         (returns_early, "return in a loop over range, whose body runs in each round; return behind it"),
         (waits, r"while is no statement of a kernel"),
         (twice, "dot with a second tile of int8 that is computed, carried by a loop.*load it for this dot"),
+        (two_rows, "load: 2 rows along no axis of the array; there is one, or give axes"),
+        (compares, "what an index is, is not known when a kernel is compiled; compare it with a tile: tile.iota"),
+        (third_axis, "iota: axis is 2; it is 0 or 1"),
+        (same_axis, r"load: axes are \(1, 1\); they are two different ones of 2"),
         (huge, r"the tiles take \d+ rows of the \w+, which have \d+ on the chip base; the largest is 1600 x 320"),
     ],
 )
@@ -108,8 +133,8 @@ def test_launches(base: Device) -> None:
         kernels.add[1](1, 2, 3)
     with pytest.raises(tile.TileError, match="x is of uint8; kernels have"):
         kernels.add[1](base.zeros((16, 64), np.uint8), x, base.zeros((16, 64), BF16))
-    with pytest.raises(tile.TileError, match="elements of its last axis must be contiguous"):
-        kernels.add[1](base.zeros((16, 64), BF16).T, x, base.zeros((16, 64), BF16))
+    with pytest.raises(tile.TileError, match=r"load of x along the axes \(0, 1\), whose elements are 128 and 2 apart"):
+        kernels.add[1](base.zeros((16, 128), BF16)[:, ::2], x, base.zeros((16, 64), BF16))
 
 
 def test_outside_of_a_kernel() -> None:

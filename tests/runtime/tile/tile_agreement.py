@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 
 from sley.runtime import Device
+from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.types import element_type
+from sley.runtime.tile.check.checker import check
 from sley.runtime.tile.compiler import compile_function, lower
 from sley.runtime.tile.interpreter import interpret
 from sley.runtime.tile.ir import Function
 from sley.runtime.tile.kernel import Kernel
+from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import parse, printed
 from sley.runtime.tile.types import ArrayType
 
@@ -22,13 +25,23 @@ def bits(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     return np.ascontiguousarray(array).view(BITS[array.dtype.itemsize]).copy()
 
 
+def on_device(device: Device, array: np.ndarray[Any, Any]) -> Buffer:
+    """The array, or a view, with the same order of axes in memory, and the same distance between elements."""
+    axes = sorted(range(array.ndim), key=lambda axis: (-array.strides[axis], axis))
+    apart = array.strides[axes[-1]] // array.itemsize if array.shape[axes[-1]] > 1 else 1
+    dense = np.repeat(np.ascontiguousarray(array.transpose(axes)), apart, axis=-1)
+    view = device.array(dense)[..., ::apart].transpose(*(axes.index(axis) for axis in range(array.ndim)))
+    strides = list(zip(array.shape, view.strides, array.strides, strict=True))
+    assert all(made == wanted for size, made, wanted in strides if size > 1), strides
+    return view
+
+
 def types_of(arrays: Arrays) -> dict[str, ArrayType]:
     found = {}
     for name, array in arrays.items():
         dtype = element_type(array.dtype)
         assert dtype is not None
-        strides = tuple(stride // array.itemsize for stride in np.empty(array.shape, array.dtype).strides)
-        found[name] = ArrayType(dtype, array.shape, strides)
+        found[name] = ArrayType(dtype, array.shape, tuple(stride // array.itemsize for stride in array.strides))
     return found
 
 
@@ -42,19 +55,26 @@ def interpreted(function: Function, arrays: Arrays, lanes: int) -> Arrays:
     return values
 
 
-def agree(device: Device, function: Any, arrays: Arrays) -> Arrays:
+def agree(device: Device, function: Any, arrays: Arrays, schedule: Schedule = AUTOMATIC) -> Arrays:
     """Arrays as bits behind a run on the device. ``function()`` makes the IR anew."""
     lanes = device.config.array
     wanted = interpreted(function(), arrays, lanes)
 
+    seen = [printed(function())]
+
     def watch(name: str, passed: Function) -> None:
+        text = printed(passed)
+        if text == seen[-1] and name != "source":
+            return
+        seen.append(text)
         for array, value in interpreted(passed, arrays, lanes).items():
             np.testing.assert_array_equal(value, wanted[array], f"{array} behind {name}")
 
     lower(function(), watch)
     made = function()
-    compiled = compile_function(made, device.config)
-    buffers = {name: device.array(array) for name, array in arrays.items()}
+    compiled = compile_function(made, device.config, schedule)
+    assert check(compiled, device.config, types_of(arrays)) == []
+    buffers = {name: on_device(device, array) for name, array in arrays.items()}
     device.stream.launch(compiled.program, list(buffers.values()), compiled.grid)
     for name, buffer in buffers.items():
         np.testing.assert_array_equal(bits(buffer.numpy()), wanted[name], f"{name} on the device\n{printed(made)}")

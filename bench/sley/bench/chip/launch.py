@@ -15,7 +15,7 @@ from rich.table import Table
 from sley.abi.instructions import Op, encode
 from sley.abi.timing import DOORBELL_TO_INSTRUCTION
 from sley.runtime import Device, Program
-from sley.runtime.blas import gemm
+from sley.runtime.nn.gemm import gemm
 
 ENGINE = "fast:base?memory=16M"
 TIME = "sley.command.time"

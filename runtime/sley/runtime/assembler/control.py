@@ -31,12 +31,14 @@ class Control(Scalars):
         """Puts the label in front of the next instruction."""
         if label.index is not None:
             raise KernelError(f"{self.name}: label {label.name!r} is placed twice")
+        self._straight_line_ends()
         label.index = len(self._code)
 
     def branch(self, op: Op, ra: Register, rb: Value, label: Label) -> None:
         """BEQ, BNE, BLT or BGE to a label."""
         if op not in _INVERSE.values():
             raise KernelError(f"{self.name}: {op.name} is no branch")
+        self._straight_line_ends()
         self._emit(op, ra=ra.number, rb=self._register(rb, "rb").number)
         self._code[-1].target = label
 
@@ -47,6 +49,7 @@ class Control(Scalars):
     def loop(self, count: Value) -> Iterator[None]:
         """Hardware loop: runs the body ``count`` times, not at all for 0; the way back costs nothing."""
         end = self.label("loop end")
+        self._straight_line_ends()
         if isinstance(count, Register):
             self._emit(Op.LOOP, ra=count.number)
         else:
@@ -54,6 +57,7 @@ class Control(Scalars):
         self._code[-1].target = end
         first = len(self._code)
         yield
+        self._straight_line_ends()
         if len(self._code) == first:
             raise KernelError(f"{self.name}: the body of a loop is empty")
         last = len(self._code) - 1

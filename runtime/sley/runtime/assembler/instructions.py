@@ -3,11 +3,21 @@
 from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit
 from sley.abi.instructions import FORMATS, Op, encode
 from sley.abi.layout import LayoutError
-from sley.runtime.assembler.operands import ZERO, Label, Register, Value
-from sley.runtime.assembler.semaphores import SemaphoreUse
+from sley.runtime.assembler.operands import ZERO, Label, Register, Semaphore, Semaphores, Value
+from sley.runtime.assembler.semaphores import SemaphoreUse, mask
 from sley.runtime.errors import KernelError
+
+EMPTY = {
+    Unit.SEQUENCER: Op.SYNC,
+    Unit.LOAD: Op.LOAD,
+    Unit.STORE: Op.STORE,
+    Unit.MATRIX: Op.MATMUL,
+    Unit.VECTOR: Op.VECTOR,
+}
+"""An operation of each unit that does nothing but wait and signal; without rows, if it takes any."""
 
 
 @dataclass
@@ -32,11 +42,45 @@ class Instructions:
         self.config = config
         self._code: list[Instruction] = []
         self._semaphores = SemaphoreUse(name)
+        self._pending: dict[Unit, int] = {}
+        self._last: dict[Unit, Instruction] = {}
 
     def _emit(self, op: Op, **fields: int) -> None:
         assert set(fields) <= set(FORMATS[op].fields), (op, fields)
-        self._semaphores.note_wait(FORMATS[op].unit, fields.get("wait", 0))
-        self._code.append(Instruction(op, fields))
+        instruction, unit = Instruction(op, fields), FORMATS[op].unit
+        if "wait" in FORMATS[op].fields:
+            pending = self._pending.pop(unit, 0)
+            if pending:
+                fields["wait"] = fields.get("wait", 0) | pending
+            self._last[unit] = instruction
+        self._semaphores.note_wait(unit, fields.get("wait", 0))
+        self._code.append(instruction)
+
+    def empty(self, unit: Unit, wait: Semaphores = (), signal: Semaphores = ()) -> None:
+        """An instruction of a unit that does nothing but wait and signal."""
+        self._emit(EMPTY[unit], wait=mask(wait), signal=mask(signal))
+
+    def wait_next(self, unit: Unit, semaphore: Semaphore) -> None:
+        """The next instruction of the unit waits for the semaphore; an empty one if a loop, a label or a branch comes
+        before, or if that waits for it already."""
+        if self._pending.get(unit, 0) & mask(semaphore):
+            self._emit(EMPTY[unit])
+        self._pending[unit] = self._pending.get(unit, 0) | mask(semaphore)
+
+    def signal_last(self, unit: Unit, semaphore: Semaphore) -> None:
+        """The last instruction of the unit signals the semaphore; an empty one if a loop, a label or a branch came
+        since, or if that signals it already."""
+        last = self._last.get(unit)
+        if last is None or last.fields.get("signal", 0) & mask(semaphore):
+            self.empty(unit, signal=semaphore)
+        else:
+            last.fields["signal"] = last.fields.get("signal", 0) | mask(semaphore)
+
+    def _straight_line_ends(self) -> None:
+        """What comes next is not run as often as what was before."""
+        for unit in list(self._pending):
+            self._emit(EMPTY[unit])
+        self._last.clear()
 
     def _register(self, value: Value, operand: str) -> Register:
         """The register that an operand is in, which cannot be an immediate."""

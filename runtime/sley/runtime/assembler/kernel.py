@@ -4,20 +4,11 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Op
 from sley.runtime.assembler.control import Control
-from sley.runtime.assembler.instructions import Instruction
+from sley.runtime.assembler.instructions import EMPTY, Instruction
 from sley.runtime.assembler.operands import Semaphore, Semaphores
 from sley.runtime.assembler.semaphores import mask
 from sley.runtime.assembler.units import Units
 from sley.runtime.device.program import Program
-
-_EMPTY = {
-    Unit.SEQUENCER: Op.SYNC,
-    Unit.LOAD: Op.LOAD,
-    Unit.STORE: Op.STORE,
-    Unit.MATRIX: Op.MATMUL,
-    Unit.VECTOR: Op.VECTOR,
-}
-"""An operation of each unit that does nothing but wait and signal; without rows, if it takes any."""
 
 
 class KernelBuilder(Control, Units):
@@ -52,10 +43,6 @@ class KernelBuilder(Control, Units):
         """Waits for and signals semaphores in the sequencer itself."""
         self._emit(Op.SYNC, wait=mask(wait), signal=mask(signal))
 
-    def empty(self, unit: Unit, wait: Semaphores = (), signal: Semaphores = ()) -> None:
-        """An instruction of a unit that does nothing but wait and signal."""
-        self._emit(_EMPTY[unit], wait=mask(wait), signal=mask(signal))
-
     def take_back(self, semaphore: Semaphore, unit: Unit) -> None:
         """Lets ``unit`` take its initial value back at the end, instead of the unit that waits for it: one whose last
         instruction begins after nothing waits for it any more, and that is done sooner."""
@@ -67,8 +54,9 @@ class KernelBuilder(Control, Units):
         A unit that waits for a semaphore takes it back behind all its instructions, unless ``take_back`` names another
         one: the sequencer, which has run ahead, would take what they still need.
         """
+        self._straight_line_ends()
         for unit, waits in self._semaphores.take_backs():
-            self._emit(_EMPTY[unit], wait=waits)
+            self._emit(EMPTY[unit], wait=waits)
         self._emit(Op.END)
 
     def build(self) -> Program:

@@ -16,6 +16,7 @@ class Scalars(Instructions):
     Attributes
     ----------
     block, grid: the registers with the block's x, y, z and the grid's size; ``free`` those that are not needed.
+    spare: registers that were never taken so far.
     """
 
     def __init__(self, name: str, config: ChipConfig) -> None:
@@ -27,6 +28,7 @@ class Scalars(Instructions):
         self._bounds: list[tuple[str, int]] = []
         used = {0, *(r.number for r in (*self.block, *self.grid))}
         self._free = [number for number in range(REGISTERS) if number not in used]
+        self.spare = len(self._free)
 
     # Names
 
@@ -53,6 +55,7 @@ class Scalars(Instructions):
         if not self._free:
             raise KernelError(f"{self.name}: no register left for {name!r}; free() one that is not needed any more")
         register = Register(self._free.pop(), name)
+        self.spare = min(self.spare, len(self._free))
         if value is not None:
             self.mov(register, value)
         return register

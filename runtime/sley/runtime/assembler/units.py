@@ -5,7 +5,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import FORMATS, Op, Share, Space, VectorRow
 from sley.abi.parameters import Param
 from sley.abi.types import ElementType
-from sley.abi.vector.chains import Chain, chain_parameter
+from sley.abi.vector.chains import CHAIN_WORDS, Chain, chain_parameter
 from sley.abi.vector.operations import BinaryOp, Reduction
 from sley.runtime.assembler.instructions import Instructions
 from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value, wrapped
@@ -176,10 +176,19 @@ class Units(Instructions):
         if len(self._chains) == limit:
             raise KernelError(f"{self.name}: {limit + 1} chains; the chip {self.config.name} holds {limit}")
         index = self._chains[chain] = len(self._chains) + 1
-        for word, value in enumerate(chain.words()):
-            if value:
-                self._emit(Op.SET, unit=Unit.VECTOR, param=chain_parameter(index, word), use_imm=1, imm=value)
+        self._write_chain(index, chain, [0] * CHAIN_WORDS)
         return index
+
+    def exchange_chain(self, index: int, chain: Chain) -> None:
+        """Writes a chain over the one with this index, which ``chain`` gave; that means the old one until here."""
+        self._chains = {(chain if number == index else known): number for known, number in self._chains.items()}
+        self._write_chain(index, chain, None)
+
+    def _write_chain(self, index: int, chain: Chain, held: list[int] | None) -> None:
+        """Writes the words of a chain that are not ``held`` already."""
+        for word, value in enumerate(chain.words()):
+            if held is None or value != held[word]:
+                self._emit(Op.SET, unit=Unit.VECTOR, param=chain_parameter(index, word), use_imm=1, imm=value)
 
     def vfold(
         self,

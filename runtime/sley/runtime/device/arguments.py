@@ -49,9 +49,9 @@ def check_bounds(program: Program, values: Sequence[Argument]) -> None:
 
 
 def written(program: Program, values: Sequence[Argument]) -> Iterator[Buffer]:
-    """Arrays that the program may write: all but those with a bound, which it only reads."""
-    bounds = dict(program.bounds)
-    yield from (array for name, array in _named(program, values) if name not in bounds)
+    """Arrays that the program may write: all but those that it is known to read only."""
+    reads = program.reads | {name for name, _ in program.bounds}
+    yield from (array for name, array in _named(program, values) if name not in reads)
 
 
 def word(device: Client, program: Program, number: int, value: Argument) -> int:

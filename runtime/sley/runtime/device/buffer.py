@@ -139,9 +139,20 @@ class Buffer(NumpyFace):
         return self._view(self._layout.transposed(*axes))
 
     def reshape(self, *shape: int | tuple[int, ...]) -> Buffer:
-        """A view of the same elements, in the same order, with another shape; one side may be -1. They must be
-        contiguous. Raises ``BadRequest``, ``ShapeMismatch``."""
+        """A view of the same elements, in the same order, with another shape; one side may be -1, none is a
+        single element. They must be contiguous. Raises ``BadRequest``, ``ShapeMismatch``."""
         return self._view(self._layout.reshaped(*shape))
+
+    def strided(self, shape: tuple[int, ...], strides: tuple[int, ...], offset: int = 0) -> Buffer:
+        """A view with any shape and strides, ``offset`` bytes behind the first element; strides are in bytes, 0 or
+        more. It lies inside of what this array spans. Raises ``BadRequest``."""
+        layout = Layout(self.address + offset, shape, strides, self.dtype.itemsize)
+        if len(shape) != len(strides) or min((*strides, offset)) < 0 or offset + layout.span > self.layout.span:
+            raise BadRequest(
+                f"a view of shape {shape} with strides {strides} spans {layout.span} bytes from {offset} on, and "
+                f"{self!r} {self.layout.span}; it must lie inside, and strides are 0 or more, one for each side"
+            )
+        return self._view(layout)
 
     # Contents
 

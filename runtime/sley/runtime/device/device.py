@@ -14,7 +14,7 @@ from sley.driver import Driver, HeapStatistics, SleyError
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.client import Client
 from sley.runtime.device.stream import Stream
-from sley.runtime.errors import ShapeMismatch
+from sley.runtime.errors import ShapeMismatch, UnsupportedType
 
 Shape = SupportsIndex | Iterable[SupportsIndex]
 
@@ -51,7 +51,9 @@ class Device(Client):
 
     @classmethod
     def of(cls, owned: Buffer | Stream) -> Device:
-        """The device that an array or a stream is of."""
+        """The device that an array or a stream is of. Raises ``UnsupportedType`` for what is neither."""
+        if not isinstance(owned, Buffer | Stream):
+            raise UnsupportedType(f"{type(owned).__name__} is no array of the device; device.array(values) makes one")
         device = owned.device
         assert isinstance(device, cls)  # nothing else makes arrays
         return device

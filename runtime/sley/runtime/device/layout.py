@@ -91,7 +91,7 @@ class Layout:
                 "reshape the array that it is part of, then take the part"
             )
         try:
-            return self._of(self._array.reshape(*shape))
+            return self._of(self._array.reshape(*shape or ((),)))
         except (TypeError, ValueError) as error:
             raise ShapeMismatch(f"shape {self.shape} cannot become {shape}: {error}") from None
 

@@ -11,7 +11,8 @@ class Program:
 
     ``args`` are the names of the kernel's arguments in order; ``config_hash`` is the chip it was built for, 0 for any.
     ``strided`` are those arguments whose arrays may have any strides, which the program knows. ``bounds`` are
-    arguments, with the largest absolute value of their elements: arrays of int32 that the program only reads.
+    arguments, with the largest absolute value of their elements: arrays of int32 that the program only reads. ``reads``
+    are others that it only reads, as far as that is known.
     """
 
     name: str
@@ -20,6 +21,7 @@ class Program:
     config_hash: int = 0
     strided: frozenset[str] = frozenset()
     bounds: tuple[tuple[str, int], ...] = ()
+    reads: frozenset[str] = frozenset()
 
     @property
     def code(self) -> bytes:

@@ -5,27 +5,45 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.program import Program
+from sley.runtime.errors import KernelError
+from sley.runtime.tile.cost import price
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
-from sley.runtime.tile.ir import Function
+from sley.runtime.tile.ir import Block, Function, Value
+from sley.runtime.tile.operations import STORES
+from sley.runtime.tile.passes.abilities import check_abilities
+from sley.runtime.tile.passes.ahead import early_operations
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
-from sley.runtime.tile.passes.placement import place
-from sley.runtime.tile.passes.products import check_products
-from sley.runtime.tile.passes.ranges import check_places, index_ranges
+from sley.runtime.tile.passes.common import share_common
+from sley.runtime.tile.passes.masks import form_masks
+from sley.runtime.tile.passes.order import Early, Order, OrderError, orders
+from sley.runtime.tile.passes.placement import Placement, place
+from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
+from sley.runtime.tile.passes.runs import make_runs
 from sley.runtime.tile.passes.simplify import simplify
 from sley.runtime.tile.passes.spread import spread_columns
+from sley.runtime.tile.passes.transposes import move_transposes
+from sley.runtime.tile.passes.unroll import unroll
+from sley.runtime.tile.passes.weights import load_weights
+from sley.runtime.tile.passes.zeros import replace_zeros
+from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import printed
 from sley.runtime.tile.verify import verify
 
 PASSES: dict[str, Callable[[Function], None]] = {
     "simplify": simplify,
+    "common": share_common,
+    "transposes": move_transposes,
+    "weights": load_weights,
+    "runs": make_runs,
     "spread": spread_columns,
+    "masks": form_masks,
     "chains": form_chains,
     "carry": keep_in_place,
 }
@@ -33,15 +51,17 @@ DUMP = "SLEY_DUMP"
 """The environment variable with the names of passes to print behind, separated by commas, or ``all``."""
 
 
-def lower(function: Function, watch: Callable[[str, Function], None] | None = None) -> None:
+def lower(function: Function, watch: Callable[[str, Function], None] | None = None, verified: bool = True) -> None:
     """Runs all passes, in place. ``watch`` sees the function behind each of them, and first as it is, ``source``.
+    ``verified``: whether each pass is verified.
 
     Raises ``TileError``.
     """
     wanted = set(os.environ.get(DUMP, "").split(","))
     for name, run in {"source": verify, **PASSES}.items():
         run(function)
-        verify(function)
+        if verified and run is not verify:
+            verify(function)
         if wanted & {"all", name}:
             print(f"# behind {name}\n{printed(function)}", file=sys.stderr)
         if watch is not None:
@@ -56,17 +76,65 @@ class Compiled:
     grid: tuple[int, int, int]
 
 
-def compile_function(function: Function, config: ChipConfig) -> Compiled:
-    """The program of a function for a chip. The function is changed. Raises ``TileError``, ``KernelError``."""
-    lower(function)
-    loop_over_blocks(function, config.cores)
+@dataclass(frozen=True)
+class Prepared:
+    """A function in its last form, with everything decided but its instructions."""
+
+    function: Function
+    config: ChipConfig
+    ranges: dict[Value, Range]
+    placement: Placement
+    orders: dict[Block, Order]
+    early: Early
+
+    @property
+    def cycles(self) -> int:
+        """From the doorbell to the fence, as ``price`` says."""
+        return price(self.function, self.placement, self.config, self.early)
+
+    def compiled(self) -> Compiled:
+        """Its program; one with nothing issued ahead if there are no instructions or registers for that. Raises
+        ``KernelError`` if it is too long."""
+        try:
+            program = self._program(self.early)
+        except KernelError:
+            if not self.early:
+                raise
+            program = self._program({})
+        stored = {op.operands[0] for op in self.function.body.walk() if op.name in STORES}
+        reads = frozenset(array.name for array in self.function.arrays if array not in stored)
+        return Compiled(replace(program, reads=reads), self.function.grid)
+
+    def _program(self, early: Early) -> Program:
+        first = Room(self.function, self.config, self.placement, self.ranges)
+        Emitter(self.function, first, self.orders, early).instructions()
+        again = Room(self.function, self.config, self.placement, self.ranges, first)
+        return Emitter(self.function, again, self.orders, early).program()
+
+
+def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC, verified: bool = True) -> Prepared:
+    """All passes. The function is changed. ``verified``: whether each of them is; otherwise the first and the last form
+    alone are, which does for a price. Raises ``TileError``; ``RoomError`` if the chip is too small."""
+    unroll(function, schedule.unroll)
+    lower(function, verified=verified)
+    replace_zeros(function)
+    loop_over_blocks(function, config.cores, schedule.order)
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)
-    check_products(function, config)
-    placement = place(function, config)
-    first = Emitter(function, Room(function, config, placement, ranges))
-    program = first.program()
-    if first.k.chains:  # again, with all of them in front
-        program = Emitter(function, Room(function, config, placement, ranges, first.k.chains)).program()
-    return Compiled(program, function.grid)
+    check_abilities(function, config)
+    slots = schedule.buffer
+    while True:  # as many slots as semaphores can count
+        placement = place(function, config, slots)
+        try:
+            early = early_operations(function, placement, config) if schedule.prefetch else {}
+            return Prepared(function, config, ranges, placement, orders(function, placement, early), early)
+        except OrderError:
+            if slots == 1:
+                raise
+        slots //= 2
+
+
+def compile_function(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC) -> Compiled:
+    """The program of a function for a chip. The function is changed. Raises ``TileError``, ``KernelError``."""
+    return prepare(function, config, schedule).compiled()

@@ -9,16 +9,19 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from types import CodeType
+from typing import Any, TypeVar
 
 from sley.runtime.errors import KernelError
 from sley.runtime.tile.ir import Block, Function, Op, Value
 from sley.runtime.tile.operations import TileError, result_types
 from sley.runtime.tile.trace import CURRENT, Array, Index, Trace, Traced, as_index
 from sley.runtime.tile.types import INDEX, ArrayType
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,18 @@ class Source:
     """A function that is read as a kernel, or a part of one."""
 
     python: Callable[..., Any]
+    _code: dict[ast.AST, CodeType] = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.python)
+
+    def code(self, node: ast.stmt | ast.expr) -> CodeType:
+        """A statement or an expression of its tree, compiled once."""
+        if node not in self._code:
+            whole = ast.Expression(node) if isinstance(node, ast.expr) else ast.Module([node], [])
+            self._code[node] = compile(whole, self.file, "eval" if isinstance(node, ast.expr) else "exec")
+        return self._code[node]
 
     @cached_property
     def text(self) -> str:
@@ -62,7 +77,7 @@ class Source:
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Runs its body in the trace at work. Raises ``TileError`` with the line at fault."""
-        bound = inspect.signature(self.python).bind(*args, **kwargs)
+        bound = self.signature.bind(*args, **kwargs)
         bound.apply_defaults()
         return _Run(self, self.names(), dict(bound.arguments)).body()
 
@@ -103,13 +118,12 @@ class _Run:
         if isinstance(node, ast.Return):
             return _Returned(self.value(node.value) if node.value else None)
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Expr | ast.Assert | ast.Pass):
-            module = ast.Module([node], [])
-            exec(compile(module, self.source.file, "exec"), self.scope(), self.variables)  # the user's own source
+            exec(self.source.code(node), self.scope(), self.variables)  # the user's own source
             return None
         raise TileError(f"{type(node).__name__.lower()} is no statement of a kernel")
 
     def value(self, node: ast.expr) -> Any:
-        return eval(compile(ast.Expression(node), self.source.file, "eval"), self.scope(), self.variables)
+        return eval(self.source.code(node), self.scope(), self.variables)
 
     def scope(self) -> dict[str, Any]:
         """For expressions: comprehensions see variables of the function as names from outside."""
@@ -187,15 +201,32 @@ class _Run:
             self.variables[name] = type(self.variables[name])(result)
 
 
+def flat(arguments: Mapping[str, T | tuple[T, ...]]) -> Iterator[tuple[str, T]]:
+    """Arrays, and those of tuples, by names of their own."""
+    for name, value in arguments.items():
+        if isinstance(value, tuple):
+            yield from ((f"{name}_{number}", one) for number, one in enumerate(value))
+        else:
+            yield name, value
+
+
 def read(
-    source: Source, arrays: Mapping[str, ArrayType], constants: Mapping[str, Any], grid: tuple[int, int, int]
+    source: Source,
+    arrays: Mapping[str, ArrayType | tuple[ArrayType, ...]],
+    constants: Mapping[str, Any],
+    grid: tuple[int, int, int],
 ) -> Function:
     """The function that a kernel is for these arrays and constants. Raises ``TileError``."""
     trace = Trace()
-    values = {name: Value(type, name) for name, type in arrays.items()}
+    values = {name: Value(type, name) for name, type in flat(arrays)}
+    left = iter(values.values())
+    arguments = {
+        name: tuple(Array(next(left)) for _ in type) if isinstance(type, tuple) else Array(next(left))
+        for name, type in arrays.items()
+    }
     token = CURRENT.set(trace)
     try:
-        source.call(**{name: Array(value) for name, value in values.items()}, **constants)
+        source.call(**arguments, **constants)
     finally:
         CURRENT.reset(token)
     return Function(source.python.__name__, list(values.values()), grid, trace.block)

@@ -19,8 +19,8 @@ from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain
 from sley.runtime.tile.constants import word
 from sley.runtime.tile.ir import Block, Function, Op, Value
-from sley.runtime.tile.operations import INDEX_OPS, TileError
-from sley.runtime.tile.types import ArrayType, TileType
+from sley.runtime.tile.operations import INDEX_OPS, JOINS, TileError
+from sley.runtime.tile.types import ArrayType, TileType, wide
 
 Bits = NDArray[Any]
 
@@ -43,6 +43,7 @@ class Arithmetic(Protocol):
         chain: Chain,
         operands: list[tuple[Bits, ElementType]],
         splats: list[int],
+        iota: tuple[int, int, int],
         shape: tuple[int, int],
         computed: ElementType,
         to: ElementType,
@@ -107,15 +108,22 @@ class _Block:
         self.values |= dict(zip(op.results, carried, strict=True))
 
     def _region(self, op: Op, array: Bits, indices: list[int], shape: tuple[int, int]) -> Any:
-        """The part of an array that a tile covers, as a view of two axes."""
+        """The part of an array that a tile covers, as a view of rows and columns."""
         for axis, (index, size) in enumerate(zip(indices, array.shape, strict=True)):
             if not 0 <= index < size:
                 raise TileError(
                     f"line {op.line}: {op.name} at {tuple(indices)} of {array.shape}: axis {axis} ends there"
                 )
-        flat = array[(*indices[:-2],)] if array.ndim > 1 else array[None]
-        row = indices[-2] if array.ndim > 1 else 0
-        return flat[row : row + shape[0], indices[-1] : indices[-1] + shape[1]]
+        key: list[Any] = list(indices)
+        for along, size in zip(op.attributes["axes"], shape, strict=True):
+            if along is not None:
+                key[along] = slice(indices[along], indices[along] + size)
+        rows, columns = op.attributes["axes"]
+        if rows is None:
+            return array[(*key, None)].T if columns is not None else array[(*key, None, None)]
+        if columns is None:
+            return array[(*key, None)]
+        return array[tuple(key)] if rows < columns else array[tuple(key)].T
 
     def _load(self, op: Op) -> Bits:
         array, *indices = self._operands(op)
@@ -126,6 +134,37 @@ class _Block:
         tile[: part.shape[0], : part.shape[1]] = part
         return tile
 
+    def _numbers(self, op: Op, numbers: Bits, count: int, size: int) -> list[int]:
+        """Rows of an axis of ``size`` elements, as many as ``count`` says."""
+        unit = max(op.attributes["unit"], 1)
+        rows = [int(number) // unit for number in numbers.view(np.int32).ravel()[: max(count, 0)]]
+        if any(not 0 <= row < size for row in rows):
+            raise TileError(f"line {op.line}: {op.name} of rows {rows}; the array has 0 to {size - 1}")
+        return rows
+
+    def _gather(self, op: Op) -> Bits:
+        array, *indices, numbers, count = self._operands(op)
+        type, along, shape = op.operands[0].type, op.attributes["along"], list(op.attributes["shape"])
+        assert isinstance(type, ArrayType)
+        tile = np.full(shape, word(op.attributes["fill"], type.dtype), array.dtype)
+        axis, shape[along] = op.attributes["axes"][along], 1
+        first = indices[axis]
+        for number, row in enumerate(self._numbers(op, numbers, count, array.shape[axis] - first)):
+            indices[axis] = first + row
+            part = self._region(op, array, indices, (shape[0], shape[1]))
+            line = tile[number : number + 1] if along == 0 else tile[:, number : number + 1]
+            line[: part.shape[0], : part.shape[1]] = part
+        return tile
+
+    def _scatter(self, op: Op) -> None:
+        array, *indices, numbers, count, tile = self._operands(op)
+        axis = op.attributes["axes"][0]
+        first = indices[axis]
+        for number, row in enumerate(self._numbers(op, numbers, count, array.shape[axis] - first)):
+            indices[axis] = first + row
+            part = self._region(op, array, indices, (1, tile.shape[1]))
+            part[...] = tile[number : number + 1, : part.shape[1]]
+
     def _store(self, op: Op) -> None:
         array, *indices, tile = self._operands(op)
         part = self._region(op, array, indices, tile.shape)
@@ -134,6 +173,21 @@ class _Block:
     def _full(self, op: Op) -> Bits:
         bits = word(op.attributes["value"], op.attributes["dtype"])
         return np.full(op.attributes["shape"], bits, np.uint32)
+
+    def _iota(self, op: Op) -> Bits:
+        axis, shape = op.attributes["axis"], op.attributes["shape"]
+        numbers = np.arange(shape[axis], dtype=np.uint32)
+        return np.broadcast_to(numbers[:, None] if axis == 0 else numbers, shape).copy()
+
+    def _splat(self, op: Op) -> Bits:
+        return np.full((1, 1), self._operands(op)[0] & 0xFFFFFFFF, np.uint32)
+
+    def _mask(self, op: Op) -> Bits:
+        base, x, y = self._operands(op)
+        rows, columns = (np.arange(size) for size in op.attributes["shape"])
+        wide = base + op.attributes["row"] * rows[:, None] + op.attributes["lane"] * columns
+        chosen: Bits = np.where((wide & 0xFFFFFFFF).astype(np.uint32).view(np.int32) < 0, x, y)
+        return chosen
 
     def _unary(self, op: Op) -> Bits:
         return self.golden.unary(op.attributes["kind"], *self._operands(op))
@@ -155,6 +209,10 @@ class _Block:
         (x,) = self._operands(op)
         return self.golden.cast(x, type.dtype, op.attributes["dtype"])
 
+    def _transpose(self, op: Op) -> Bits:
+        transposed: Bits = self._operands(op)[0].T
+        return transposed
+
     def _dot(self, op: Op) -> Bits:
         return self.golden.dot(*self._operands(op))
 
@@ -163,12 +221,35 @@ class _Block:
         assert isinstance(type, TileType)
         kind, axis = op.attributes["kind"], op.attributes["axis"]
         (x,) = self._operands(op)
-        return self.golden.reduce(kind, x, axis, type.dtype, self.lanes)
+        computed = wide(type.dtype)
+        if computed is not type.dtype:
+            x = self.golden.cast(x, type.dtype, computed)
+        return self.golden.reduce(kind, x, axis, computed, self.lanes)
+
+    def _spread(self, op: Op) -> Bits:
+        column: Bits = self._operands(op)[0]
+        return column
+
+    def _join(self, op: Op) -> Bits:
+        type, distance = op.operands[0].type, op.attributes["distance"]
+        assert isinstance(type, TileType)
+        (x,) = self._operands(op)
+        joined: Bits = x.copy()
+        kind = JOINS[op.attributes["kind"]]
+        joined[distance:] = self.golden.binary(kind, x[distance:], x[:-distance], type.dtype)
+        return joined
 
     def _chain(self, op: Op) -> Bits:
         attributes, operands = op.attributes, []
+        numbers = []
         for value, operand in zip(self._operands(op), op.operands, strict=True):
-            assert isinstance(operand.type, TileType)
-            operands.append((np.broadcast_to(value, attributes["shape"]), operand.type.dtype))
+            if isinstance(operand.type, TileType):
+                operands.append((np.broadcast_to(value, attributes["shape"]), operand.type.dtype))
+            else:
+                numbers.append(value)
+        splats = list(attributes["splats"])
+        for slot, number in zip(attributes["slots"], numbers, strict=False):
+            splats[slot] = number & 0xFFFFFFFF
+        iota = (numbers[-1], *attributes["iota"]) if attributes["iota"] else (0, 0, 0)
         stages, computed, dtype = (attributes[name] for name in ("stages", "computed", "dtype"))
-        return self.golden.chain(stages, operands, list(attributes["splats"]), attributes["shape"], computed, dtype)
+        return self.golden.chain(stages, operands, splats, iota, attributes["shape"], computed, dtype)

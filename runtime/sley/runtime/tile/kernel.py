@@ -5,103 +5,102 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
-from itertools import combinations
 from typing import Any, ParamSpec, TypeVar
 
 from sley.abi.config import ChipConfig
-from sley.driver import BadRequest
-from sley.runtime.device.buffer import Buffer
-from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
-from sley.runtime.device.types import element_type
-from sley.runtime.tile.compiler import Compiled, compile_function
+from sley.runtime.tile.arguments import Call, Types, bind
+from sley.runtime.tile.build import Candidate, Problem, build
+from sley.runtime.tile.choices import Grid, Sides, sides
+from sley.runtime.tile.compiler import Compiled
 from sley.runtime.tile.frontend import Source, read
 from sley.runtime.tile.ir import Function
-from sley.runtime.tile.operations import STORED, TileError
-from sley.runtime.tile.types import ArrayType
+from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.portable import Exporter
+from sley.runtime.tile.schedule import AUTOMATIC, Schedule
+from sley.runtime.tile.tune import Tuner
 
+RESERVED = ("stream", "schedule")
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def array_type(name: str, array: Buffer) -> ArrayType:
-    """The type of a device array. Raises ``TileError`` for one that kernels cannot use."""
-    dtype = element_type(array.dtype)
-    if dtype not in STORED:
-        raise TileError(f"{name} is of {array.dtype}; kernels have {', '.join(t.info.name for t in STORED)}")
-    assert dtype is not None
-    if not array.shape or 0 in array.shape:
-        raise TileError(f"{name} has shape {array.shape}; it has one dimension or more, each 1 or more")
-    strides = tuple(stride // array.dtype.itemsize for stride in array.strides)
-    if array.shape[-1] > 1 and strides[-1] != 1:
-        raise TileError(f"{name} has strides {array.strides}; elements of its last axis must be contiguous")
-    return ArrayType(dtype, array.shape, strides)
-
-
 class Kernel:
     """A kernel. ``kernel[grid](x, y, SIZE=64)`` runs it once for each block of the grid, on any core; it returns
-    before they are done. Arrays are device arrays; all other arguments are constants, for each of which it is
-    compiled. ``stream=``: where to run.
+    before they are done. Arrays are device arrays, or tuples of them; all other arguments are constants, for each of
+    which it is compiled. An array of bool is one of int8 with 1 and 0. ``stream=``: where to run. ``schedule=``: see
+    ``Schedule``.
 
-    Programs are kept by the arrays' types and strides, constants, grid and chip.
+    The grid is numbers of blocks, or a function that takes constants by their names and returns these. A constant that
+    is a ``choice`` is chosen by the compiler. ``kernel.tune[grid](...)`` measures what is likely to be the best;
+    ``kernel.portable[grid](...)`` is the kernel for any chip, to be saved.
+
+    Programs are kept by the arrays' types and strides, constants, grid, schedule and chip, also on disk.
     """
 
     def __init__(self, python: Callable[..., None]) -> None:
         self.source = Source(python)
+        self.name = python.__name__
         self.signature = inspect.signature(python)
-        if "stream" in self.signature.parameters:
-            raise TileError(f"{python.__name__}: stream is an argument of every kernel; name yours in another way")
-        self._programs: dict[Any, Compiled] = {}
+        for name in RESERVED:
+            if name in self.signature.parameters:
+                raise TileError(f"{self.name}: {name} is an argument of every kernel; name yours in another way")
+        self._programs: dict[Any, list[tuple[Candidate, Compiled]]] = {}
         update_wrapper(self, python)
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
-        name = self.source.python.__name__
-        raise TileError(f"{name}(...) is a kernel: say how many blocks, {name}[grid](...)")
+        raise TileError(f"{self.name}(...) is a kernel: say how many blocks, {self.name}[grid](...)")
 
-    def __getitem__(self, grid: int | Sequence[int]) -> Callable[..., None]:
-        sides = (grid,) if isinstance(grid, int) else tuple(grid)
-        if not 1 <= len(sides) <= 3 or any(not isinstance(s, int) or s < 1 for s in sides):
-            raise BadRequest(f"grid is {grid!r}; it is one to three numbers of blocks, each 1 or more")
-        x, y, z = (*sides, 1, 1)[:3]
+    def __getitem__(self, grid: Grid) -> Callable[..., None]:
+        if not callable(grid):
+            grid = sides(grid, self.name, {})
 
-        def launch(*args: Any, stream: Stream | None = None, **kwargs: Any) -> None:
-            self.launch((x, y, z), args, kwargs, stream)
+        def launch(*args: Any, stream: Stream | None = None, schedule: Schedule = AUTOMATIC, **kwargs: Any) -> None:
+            call = self.bind(args, kwargs)
+            compiled = self.compiled(call.types, call.constants, grid, call.device.config, schedule)
+            call.check_apart(self.name, compiled.program.reads)
+            (stream or call.device.stream).launch(compiled.program, list(call.arrays.values()), compiled.grid)
 
         return launch
 
-    def launch(
-        self, grid: tuple[int, int, int], args: Sequence[Any], kwargs: dict[str, Any], stream: Stream | None
-    ) -> None:
-        """Compiles the kernel for these arguments if it has not been, and runs it."""
-        bound = self.signature.bind(*args, **kwargs)
-        bound.apply_defaults()
-        arrays = {name: value for name, value in bound.arguments.items() if isinstance(value, Buffer)}
-        if not arrays:
-            raise BadRequest(f"{self.source.python.__name__} without a device array; give device.array(values)")
-        device = Device.of(next(iter(arrays.values())))
-        types = {name: array_type(name, array) for name, array in arrays.items()}
-        for (first, a), (second, b) in combinations(arrays.items(), 2):
-            if a.layout.overlaps(b.layout):
-                raise BadRequest(
-                    f"{first} and {second} of {self.source.python.__name__} share memory: give the array once, and "
-                    "load and store that, so that the order of both is kept"
-                )
-        constants = {name: value for name, value in bound.arguments.items() if name not in arrays}
-        compiled = self.compiled(types, constants, grid, device.config)
-        (stream or device.stream).launch(compiled.program, list(arrays.values()), compiled.grid)
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+        """The arguments of a launch. Raises ``BadRequest``, ``TileError``."""
+        return bind(self.name, self.signature, args, kwargs)
 
     def compiled(
-        self, arrays: dict[str, ArrayType], constants: dict[str, Any], grid: tuple[int, int, int], config: ChipConfig
+        self,
+        arrays: dict[str, Types],
+        constants: dict[str, Any],
+        grid: Grid,
+        config: ChipConfig,
+        schedule: Schedule = AUTOMATIC,
     ) -> Compiled:
         """The program for these types. Raises ``TileError``, ``KernelError``."""
-        key = (tuple(arrays.items()), _hashable(constants), grid, config.hash)
-        if key not in self._programs:
-            self._programs[key] = compile_function(self.function(arrays, constants, grid), config)
-        return self._programs[key]
+        key = (tuple(arrays.items()), _hashable(constants), config.hash, schedule)
+        for candidate, compiled in self._programs.setdefault(key, []):
+            if sides(grid, self.name, candidate.constants) == candidate.grid:
+                return compiled
+        built = build(Problem(self, arrays, constants, grid, config, schedule))
+        self._programs[key].append(built)
+        return built[1]
 
-    def function(self, arrays: dict[str, ArrayType], constants: dict[str, Any], grid: tuple[int, int, int]) -> Function:
+    def function(self, arrays: dict[str, Types], constants: dict[str, Any], grid: Sides) -> Function:
         """The tile IR for these types, as the source says it. Raises ``TileError``."""
         return read(self.source, arrays, constants, grid)
+
+    def forget(self) -> None:
+        """Programs are chosen anew, as a choice may be another one now."""
+        self._programs.clear()
+
+    @property
+    def portable(self) -> Exporter:
+        """``kernel.portable[grid](...)``: see ``Exporter``."""
+        return Exporter(self)
+
+    @property
+    def tune(self) -> Tuner:
+        """``kernel.tune[grid](...)``: see ``Tuner``."""
+        return Tuner(self)
 
 
 def _hashable(constants: dict[str, Any]) -> Any:

@@ -11,41 +11,59 @@ called; their loops become hardware loops if they have ``@tile.function``.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from sley.abi.types import ElementType
+from sley.runtime.tile.choices import Choice, cdiv, choice
 from sley.runtime.tile.kernel import Kernel, function, kernel
-from sley.runtime.tile.operations import PRODUCTS, TileError
+from sley.runtime.tile.library import all, any, argmax, argmin, cumsum, exp, gelu, log, silu
+from sley.runtime.tile.operations import PRODUCTS, RoomError, TileError
+from sley.runtime.tile.portable import Portable, open_program
+from sley.runtime.tile.schedule import Schedule
 from sley.runtime.tile.trace import (
     Array,
     Index,
     Operand,
     Tile,
     as_index,
-    as_tile,
     as_type,
     binary,
+    computed,
     index_op,
     trace,
     unary,
+    where,
 )
 
 __all__ = [
     "Array",
+    "Choice",
     "Index",
     "Kernel",
+    "Portable",
+    "RoomError",
+    "Schedule",
     "Tile",
     "TileError",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
     "block_id",
+    "broadcast_to",
+    "cdiv",
+    "choice",
+    "cumsum",
     "dot",
     "exp",
     "exp2",
     "floor",
     "full",
     "function",
+    "gather",
     "gelu",
+    "iota",
     "kernel",
     "load",
     "log",
@@ -53,10 +71,13 @@ __all__ = [
     "maximum",
     "minimum",
     "normal_cdf",
+    "open_program",
     "reciprocal",
     "relu",
     "round",
     "rsqrt",
+    "scatter",
+    "shift_right",
     "sigmoid",
     "silu",
     "sqrt",
@@ -68,6 +89,7 @@ __all__ = [
 ]
 
 Place = Sequence[Index | int]
+Axes = Sequence[int | None]
 
 
 def block_id(axis: int = 0) -> Index:
@@ -82,21 +104,78 @@ def _place(array: Array, place: Place | Index | int) -> list[Any]:
     return [array.value, *(as_index(index).value for index in indices)]
 
 
-def load(array: Array, place: Place | Index | int, shape: Sequence[int], fill: float = 0.0) -> Tile:
+def _axes(array: Array, axes: Axes | None) -> tuple[int | None, ...]:
+    """Counted from the first axis on; the last two by default, of one axis none for the rows."""
+    rank = len(array.shape)
+    if axes is None:
+        return (rank - 2 if rank > 1 else None, rank - 1)
+    return tuple(axis + rank if axis is not None and -rank <= axis < 0 else axis for axis in axes)
+
+
+def load(
+    array: Array, place: Place | Index | int, shape: Sequence[int], fill: float = 0.0, axes: Axes | None = None
+) -> Tile:
     """The tile of ``shape``, rows and columns, whose first element is at ``place``, an index for each axis of the
     array.
 
-    Rows and columns are along the last two axes; an array of one axis has one row. What is outside of the array is
+    Rows and columns are along two ``axes`` of the array, the last two if they are not given; None is for a single row
+    or column. An array of one axis has one row, or one column with ``axes=(0, None)``. What is outside of the array is
     ``fill``. The place itself must be inside of it.
     """
-    return Tile(trace().emit("load", _place(array, place), shape=tuple(shape), fill=float(fill))[0])
+    attributes = {"shape": tuple(shape), "fill": float(fill), "axes": _axes(array, axes)}
+    return Tile(trace().emit("load", _place(array, place), **attributes)[0])
 
 
-def store(array: Array, place: Place | Index | int, tile: Tile) -> None:
+def store(array: Array, place: Place | Index | int, tile: Tile, axes: Axes | None = None) -> None:
     """Writes a tile of the array's type to where ``load`` would read it; what is outside of the array is not
     written.
     """
-    trace().emit("store", [*_place(array, place), tile.value])
+    trace().emit("store", [*_place(array, place), tile.value], axes=_axes(array, axes))
+
+
+def gather(
+    array: Array,
+    place: Place | Index | int,
+    numbers: Tile,
+    columns: int = 1,
+    fill: float = 0.0,
+    axes: Axes | None = None,
+    count: Index | int | None = None,
+) -> Tile:
+    """Rows of an array by their numbers, an int32 tile of one row or column: row r is what ``load`` reads with number r
+    added to the index at ``place`` along the axis of rows. Rows from ``count`` on are ``fill``.
+
+    A number must be inside of the array. Nobody checks that: one outside of it reads what is there, or faults.
+    An array of one axis has rows of one element. Chips without ``gather`` have no lists, and refuse it.
+    """
+    rows, listed = _list(numbers, count)
+    attributes = {"fill": float(fill), "axes": _rows_first(array, axes), "along": 0, "unit": 1}
+    return Tile(trace().emit("gather", [*_place(array, place), *listed], shape=(rows, columns), **attributes)[0])
+
+
+def scatter(
+    array: Array,
+    place: Place | Index | int,
+    numbers: Tile,
+    tile: Tile,
+    axes: Axes | None = None,
+    count: Index | int | None = None,
+) -> None:
+    """Writes rows of a tile to where ``gather`` would read them, those before ``count``; of equal numbers the last one
+    stays. A number outside of the array writes what is there, or faults."""
+    _, listed = _list(numbers, count)
+    trace().emit("scatter", [*_place(array, place), *listed, tile.value], axes=_rows_first(array, axes), unit=1)
+
+
+def _rows_first(array: Array, axes: Axes | None) -> tuple[int | None, ...]:
+    return _axes(array, (0, None) if axes is None and len(array.shape) == 1 else axes)
+
+
+def _list(numbers: Tile, count: Index | int | None) -> tuple[int, list[Any]]:
+    """How many numbers a tile has; they in a row, and how many of them count."""
+    row = numbers if numbers.shape[0] == 1 else numbers.T
+    rows = row.shape[1]
+    return rows, [row.value, (as_index(rows) if count is None else index_op("imin", count, rows)).value]
 
 
 def full(shape: Sequence[int], value: float, dtype: Any = ElementType.FP32) -> Tile:
@@ -104,14 +183,28 @@ def full(shape: Sequence[int], value: float, dtype: Any = ElementType.FP32) -> T
     return Tile(trace().emit("full", [], value=value, dtype=as_type(dtype), shape=tuple(shape))[0])
 
 
+def iota(shape: Sequence[int], axis: int, dtype: Any = ElementType.INT32) -> Tile:
+    """A tile of the numbers of rows (axis 0) or columns (axis 1), from 0 on. Compared with each other, with numbers and
+    with indices they cost nothing: ``where(iota(shape, 1) + column < length, x, 0)``."""
+    return Tile(trace().emit("iota", [], axis=axis, shape=tuple(shape))[0]).to(dtype)
+
+
 def zeros(shape: Sequence[int], dtype: Any = ElementType.FP32) -> Tile:
     """A tile of zeros."""
     return full(shape, 0, dtype)
 
 
+def broadcast_to(x: Tile, shape: Sequence[int]) -> Tile:
+    """x with axes of one element repeated up to ``shape``, of fp32 or int32: its bits, or 0."""
+    if tuple(shape) == x.shape:
+        return computed(x)
+    wide = computed(x)
+    return Tile(trace().emit("binary", [wide.value, full(shape, 0, wide.dtype).value], kind="or")[0])
+
+
 def dot(a: Tile, b: Tile, sums: Tile | None = None) -> Tile:
     """The matrix product of two tiles, added to ``sums`` if given: fp32 of bf16, one product along K after the other;
-    int32 of int8, modulo 2^32. A second tile of int8 is one that was loaded, and that nothing else uses."""
+    int32 of int8, modulo 2^32. A second tile of int8 is one that was loaded, with the fill value 0."""
     if sums is None:
         sums = zeros((a.shape[0], b.shape[1]), sums_of(a.dtype))
     return Tile(trace().emit("dot", [a.value, b.value, sums.value])[0])
@@ -125,25 +218,19 @@ def sums_of(dtype: Any) -> ElementType:
     return PRODUCTS[element]
 
 
-def where(condition: Tile, x: Operand, y: Operand) -> Tile:
-    """x where the condition is not 0, y elsewhere; -0 counts as not 0."""
-    dtype = next((operand.dtype for operand in (x, y) if isinstance(operand, Tile)), ElementType.FP32)
-    tiles = [as_tile(operand, dtype).value for operand in (x, y)]
-    return Tile(trace().emit("where", [as_tile(condition, dtype).value, *tiles])[0])
-
-
-def maximum(a: Operand | Index, b: Operand | Index) -> Any:
+def maximum(a: Operand, b: Operand) -> Any:
     """The larger of two, element by element, NaN if either is; of two indices, too."""
-    if isinstance(a, Index) or isinstance(b, Index):
-        return index_op("imax", a, b)
-    return binary("max", a, b)
+    return binary("max", a, b) if isinstance(a, Tile) or isinstance(b, Tile) else index_op("imax", a, b)
 
 
-def minimum(a: Operand | Index, b: Operand | Index) -> Any:
+def minimum(a: Operand, b: Operand) -> Any:
     """The smaller of two, element by element, NaN if either is; of two indices, too."""
-    if isinstance(a, Index) or isinstance(b, Index):
-        return index_op("imin", a, b)
-    return binary("min", a, b)
+    return binary("min", a, b) if isinstance(a, Tile) or isinstance(b, Tile) else index_op("imin", a, b)
+
+
+def shift_right(x: Tile, bits: Operand) -> Tile:
+    """The bits of an int32 so many places to the right, zeros behind them."""
+    return binary("shr", x, bits)
 
 
 def exp2(x: Tile) -> Tile:
@@ -199,23 +286,3 @@ def round(x: Tile) -> Tile:
 def relu(x: Tile) -> Tile:
     """x, or 0 where it is negative; NaN stays."""
     return unary("relu", x)
-
-
-def exp(x: Tile) -> Tile:
-    """e^x, as 2^(x * log2(e)) in fp32."""
-    return exp2(x * math.log2(math.e))
-
-
-def log(x: Tile) -> Tile:
-    """The natural logarithm, as log2(x) * ln(2) in fp32."""
-    return log2(x) * math.log(2)
-
-
-def silu(x: Tile) -> Tile:
-    """x * sigmoid(x)."""
-    return sigmoid(x) * x
-
-
-def gelu(x: Tile) -> Tile:
-    """x * Phi(x)."""
-    return normal_cdf(x) * x

@@ -5,9 +5,9 @@
     sley.tile 1
     kernel double(%x: fp32[4, 64; 64, 1], %y: fp32[4, 64; 64, 1]) grid 1, 1, 1 {
       %0: index = const() {value=0} @3
-      %1: fp32[4, 64] = load(%x, %0, %0) {fill=0.0, shape=(4, 64)} @3
+      %1: fp32[4, 64] = load(%x, %0, %0) {axes=(0, 1), fill=0.0, shape=(4, 64)} @3
       %2: fp32[4, 64] = binary(%1, %1) {kind='add'} @4
-      store(%y, %0, %0, %2) @4
+      store(%y, %0, %0, %2) {axes=(0, 1)} @4
     }
 
 A loop's line ends with the parameters of its body and a brace. ``parse`` gives back what ``printed`` was given, and

@@ -91,13 +91,13 @@ class Index(Traced):
     __slots__ = ()
 
     def __add__(self, other: Index | int) -> Index:
-        return index_op("iadd", self, other)
+        return index_op("iadd", self, other) if not isinstance(other, Tile) else NotImplemented
 
     def __sub__(self, other: Index | int) -> Index:
-        return index_op("isub", self, other)
+        return index_op("isub", self, other) if not isinstance(other, Tile) else NotImplemented
 
     def __mul__(self, other: Index | int) -> Index:
-        return index_op("imul", self, other)
+        return index_op("imul", self, other) if not isinstance(other, Tile) else NotImplemented
 
     def __radd__(self, other: int) -> Index:
         return index_op("iadd", other, self)
@@ -107,6 +107,33 @@ class Index(Traced):
 
     def __rmul__(self, other: int) -> Index:
         return index_op("imul", other, self)
+
+    def __lt__(self, other: Any) -> Any:
+        return _with_tile(other)
+
+    def __le__(self, other: Any) -> Any:
+        return _with_tile(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return _with_tile(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return _with_tile(other)
+
+    def __eq__(self, other: Any) -> Any:
+        return _with_tile(other)
+
+    def __ne__(self, other: Any) -> Any:
+        return _with_tile(other)
+
+    __hash__ = Traced.__hash__
+
+
+def _with_tile(other: Any) -> Any:
+    """For Python to ask a tile that an index is compared with. Raises ``TileError`` for anything else."""
+    if isinstance(other, Tile):
+        return NotImplemented
+    raise TileError("what an index is, is not known when a kernel is compiled; compare it with a tile: tile.iota")
 
 
 def as_index(value: object) -> Index:
@@ -153,17 +180,23 @@ class Tile(Traced):
 
     def sum(self, axis: int) -> Tile:
         """The sum along an axis, which then has one element; the order is that of ``reduce``."""
-        return self._reduce("sum", axis)
+        return self.reduced("sum", axis)
 
     def max(self, axis: int) -> Tile:
         """The largest along an axis, NaN if one is."""
-        return self._reduce("max", axis)
+        return self.reduced("max", axis)
 
     def min(self, axis: int) -> Tile:
         """The smallest along an axis, NaN if one is."""
-        return self._reduce("min", axis)
+        return self.reduced("min", axis)
 
-    def _reduce(self, kind: str, axis: int) -> Tile:
+    @property
+    def T(self) -> Tile:  # noqa: N802 (numpy's name)
+        """Rows as columns. Of a tile that is loaded it costs nothing, or what ``load`` with ``axes`` does."""
+        return Tile(trace().emit("transpose", [self.value])[0])
+
+    def reduced(self, kind: str, axis: int) -> Tile:
+        """The same, with the kind by its name."""
         return Tile(trace().emit("reduce", [computed(self).value], kind=kind, axis=axis)[0])
 
     def __add__(self, other: Operand) -> Tile:
@@ -212,8 +245,28 @@ class Tile(Traced):
     def __ge__(self, other: Operand) -> Tile:
         return binary("le", other, self)
 
+    def __and__(self, other: Operand) -> Tile:
+        return binary("and", self, other)
 
-Operand = Tile | int | float
+    def __or__(self, other: Operand) -> Tile:
+        return binary("or", self, other)
+
+    def __xor__(self, other: Operand) -> Tile:
+        return binary("xor", self, other)
+
+    def __lshift__(self, other: Operand) -> Tile:
+        return binary("shl", self, other)
+
+    def __rshift__(self, other: Operand) -> Tile:
+        """Of int32, which keeps its sign; ``shift_right`` brings zeros in."""
+        return binary("sar", self, other)
+
+    def __invert__(self) -> Tile:
+        """Where a condition does not hold."""
+        return binary("eq", self, 0)
+
+
+Operand = Tile | Index | int | float
 
 
 def as_type(dtype: Any) -> ElementType:
@@ -233,6 +286,8 @@ def as_tile(value: Operand, dtype: ElementType) -> Tile:
     """A tile to compute with, or a number as a tile of one element. Raises ``TileError``."""
     if isinstance(value, Tile):
         return computed(value)
+    if isinstance(value, Index):
+        return Tile(trace().emit("splat", [value.value])[0]).to(wide(dtype))
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TileError(f"{value!r} is no tile and no number")
     kind = wide(dtype)
@@ -248,3 +303,10 @@ def binary(kind: str, a: Operand, b: Operand) -> Tile:
 
 def unary(kind: str, x: Tile) -> Tile:
     return Tile(trace().emit("unary", [computed(x).value], kind=kind)[0])
+
+
+def where(condition: Tile, x: Operand, y: Operand) -> Tile:
+    """x where the condition is not 0, y elsewhere; -0 counts as not 0."""
+    dtype = next((operand.dtype for operand in (x, y) if isinstance(operand, Tile)), ElementType.FP32)
+    tiles = [as_tile(operand, dtype).value for operand in (x, y)]
+    return Tile(trace().emit("where", [as_tile(condition, dtype).value, *tiles])[0])

@@ -18,7 +18,7 @@ class IndexType:
 
 @dataclass(frozen=True)
 class ArrayType:
-    """An array in memory. ``strides`` are in elements; the last axis is contiguous unless it has one element."""
+    """An array in memory. ``strides`` are in elements, and any."""
 
     dtype: ElementType
     shape: tuple[int, ...]

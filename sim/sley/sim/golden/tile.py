@@ -80,6 +80,7 @@ class GoldenTiles:
         chain: Chain,
         operands: list[tuple[Bits, ElementType]],
         splats: list[int],
+        iota: tuple[int, int, int],
         shape: tuple[int, int],
         computed: ElementType,
         to: ElementType,
@@ -90,7 +91,7 @@ class GoldenTiles:
         b = others.pop(0) if chain.uses_b else None
         c = others.pop(0) if chain.uses_c else None
         registers = RowRegisters(a.shape[1])
-        inputs = ChainInputs(a, b, c, tuple([*splats, 0, 0, 0, 0][:4]), (0, 0, 0), 0)
+        inputs = ChainInputs(a, b, c, tuple([*splats, 0, 0, 0, 0][:4]), iota, 0)
         x, is_float = chain_rows(chain, inputs, registers, dtype=computed, out=to)
         return _bits(convert(x, is_float, to))
 

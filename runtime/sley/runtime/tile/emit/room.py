@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit
 from sley.abi.vector.chains import Chain
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import Register
@@ -15,13 +17,20 @@ from sley.runtime.tile.ir import Function, Op, Value
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.passes.ranges import Range
 
+Shift = tuple[Op, int, int]
+"""A loop, slots and rows of each: what the first rows of such buffers grow by from round to round."""
+LAST_CHAIN = "last chain"
+
 
 class Room:
     """Attributes: ``k``: the builder of the program. ``parameters``: what is known of them. ``scalars``: indices.
-    ``config``: the chip. ``turns``: the slot of this round, by loop.
+    ``config``: the chip. ``turns``: the slot of this round, by loop and number of slots. ``chains``: all that were
+    named.
 
-    ``chains``: which the table holds from the beginning; others are written where they are first named, in loops
-    again and again.
+    ``before``: that of the same program when it was made before. Its chains are written at the beginning, and its
+    parameters in front of loops that do not change them; what is not known before is written where it is needed, in
+    loops again and again. Of more chains than the table has room for the last ones are written into its last entry
+    where they are needed. Rows from slot to slot are in registers, as far as there were some to spare.
     """
 
     def __init__(
@@ -30,28 +39,81 @@ class Room:
         config: ChipConfig,
         placement: Placement,
         ranges: dict[Value, Range],
-        chains: tuple[Chain, ...] = (),
+        before: Room | None = None,
     ) -> None:
         self.config, self.placement = config, placement
         self.k = KernelBuilder(function.name, config)
         self.scalars = Scalars(self.k, function, ranges)
-        self.parameters = Parameters(self.k)
+        self.parameters: Parameters = Parameters(self.k, before.parameters.written if before else {})
         self.k.free(*self.k.grid)
-        for chain in chains:
+        self.chains: dict[Chain, None] = {}
+        known = tuple(before.chains) if before else ()
+        for chain in known[: config.vector_chains]:
             self.k.chain(chain)
-        self.turns: dict[Op, Register] = {}
-        for op in function.body.walk():
-            if op.body is not None and any(b.loop is op and b.slots > 1 for b in placement.buffers):
-                self.turns[op] = self.k.reg("turn", 0)
+        self._kept = set(known if len(known) <= config.vector_chains else known[: config.vector_chains - 1])
+        self.turns: dict[tuple[Op, int], Register] = {}
+        for buffer in placement.buffers:
+            key = buffer.loop, buffer.slots
+            if key[0] is not None and key[1] > 1 and key not in self.turns:
+                self.turns[key[0], key[1]] = self.k.reg("turn", 0)
+        self.shifts: dict[Shift, Register] = {}
+        self.wanted: Counter[Shift] = Counter()
+        for shift, _ in before.wanted.most_common(before.k.spare) if before else ():
+            self.shifts[shift] = self.k.reg("shift", 0)
+
+    def chain(self, chain: Chain) -> int:
+        """The index of a chain for the instruction that follows."""
+        self.chains.setdefault(chain)
+        last = self.config.vector_chains
+        if chain in self._kept or not last or len(self.k.chains) < last:
+            return self.k.chain(chain)
+        if not self.parameters.holds(Unit.VECTOR, LAST_CHAIN, chain):
+            self.k.exchange_chain(last, chain)
+        return last
 
     def place(self, value: Value, into: Register, offset: int = 0) -> int | Register:
         """The first row of a tile in this round, plus an offset; in the register if it has slots."""
         buffer = self.placement.of[value]
         if buffer.slots == 1 or buffer.loop is None:
             return buffer.first + offset
-        self.k.mul(into, self.turns[buffer.loop], buffer.rows)
-        self.k.add(into, into, buffer.first + offset)
+        shift = buffer.loop, buffer.slots, buffer.rows
+        self.wanted[shift] += 1
+        behind = buffer.first + offset
+        if shift in self.shifts:
+            self.k.add(into, self.shifts[shift], behind)
+            return into
+        self.k.mul(into, self.turns[buffer.loop, buffer.slots], buffer.rows)
+        if behind:
+            self.k.add(into, into, behind)
         return into
+
+    @contextmanager
+    def next_round(self, loop: Op) -> Iterator[None]:
+        """Inside, the loop's variable and slots are those of the next round."""
+        assert loop.body is not None
+        registers, variable = self.scalars.registers, loop.body.parameters[0]
+        outer = registers[variable], self.turns, self.shifts
+        turns = {key: turn for key, turn in self.turns.items() if key[0] is loop}
+        with self.k.scratch(" ".join(["next"] * (1 + len(turns)))) as (number, *slots):
+            self.k.add(number, registers[variable], loop.attributes["step"])
+            for (key, turn), slot in zip(turns.items(), slots, strict=True):
+                self.k.add(slot, turn, 1)
+                self.k.and_(slot, slot, key[1] - 1)
+            registers[variable] = number
+            self.turns = {**self.turns, **dict(zip(turns, slots, strict=True))}
+            self.shifts = {shift: register for shift, register in self.shifts.items() if shift[0] is not loop}
+            yield
+        registers[variable], self.turns, self.shifts = outer
+
+    def next_turns(self, loop: Op) -> None:
+        """At the end of a round: the next one has the next slots."""
+        for (of, slots), turn in self.turns.items():
+            if of is loop:
+                self.k.add(turn, turn, 1)
+                self.k.and_(turn, turn, slots - 1)
+        for (of, slots, rows), shift in self.shifts.items():
+            if of is loop:
+                self.k.mul(shift, self.turns[of, slots], rows)
 
     def row(self, value: Value, into: Register, offset: int = 0) -> Register:
         """The same, in the register in any case."""
@@ -62,6 +124,9 @@ class Room:
 
     @contextmanager
     def repeat(self, count: int) -> Iterator[None]:
-        """A hardware loop, if there is more than one round."""
+        """A hardware loop, if there is more than one round. Its body may name chains, but changes no parameter that is
+        known when it begins."""
         with self.k.loop(count) if count > 1 else nullcontext():
+            if count > 1:
+                self.parameters.drop(Unit.VECTOR, LAST_CHAIN)
             yield

@@ -1,146 +1,177 @@
-"""Instructions of the vector unit: chains on tiles, and reductions."""
+"""Instructions of the vector unit: chains on tiles."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import Space, VectorRow
+from sley.abi.instructions import Space
 from sley.abi.types import ElementType
-from sley.abi.vector.chains import Chain, Condition, Lanes, Late, Operand
-from sley.abi.vector.operations import IDENTITY, JOIN, BinaryOp
+from sley.abi.vector.chains import Chain, Condition
+from sley.runtime.assembler.operands import Register, Value
+from sley.runtime.tile.emit.flags import Flags, flags_of
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Op, tile_shape, tile_type
 from sley.runtime.tile.ir import Value as TileValue
-from sley.runtime.tile.operations import REDUCTIONS
-from sley.runtime.tile.passes.placement import chunks, row_elements
+from sley.runtime.tile.passes.placement import row_elements
 from sley.runtime.tile.types import TileType
 
 SPLATS = ("splat0", "splat1", "splat2", "splat3")
-FOLDED = VectorRow.ROW3
-"""The row register of reductions."""
 
 
-def spot(room: Room, value: TileValue, whole: tuple[int, int], chunk: int) -> tuple[int, int, int]:
-    """Where N columns of an operation on ``whole`` are in a tile: rows behind its first, rows from one to the next, and
-    the half of the row."""
-    shape = tile_shape(value)
-    if shape[1] == 1 != whole[1]:
-        chunk = 0
-    halves = row_elements(tile_type(value).dtype, room.config) // room.config.array
-    return chunk // halves * shape[0], int(shape[0] > 1 or whole[0] == 1), chunk % halves
+@dataclass(frozen=True)
+class Walk:
+    """How an operand's rows go along the chunks of an operation, N columns each.
+
+    Attributes: ``offsets``: from its first row to those of each chunk. ``halves``: which half of the row each is in.
+    ``step``: from one row to the next, 0 if it is read again and again.
+    """
+
+    offsets: tuple[int, ...]
+    halves: tuple[int, ...]
+    step: int
+
+    @classmethod
+    def of(cls, room: Room, value: TileValue, whole: tuple[int, int]) -> Walk:
+        """Of a tile in an operation on a tile of shape ``whole``."""
+        shape, n = tile_shape(value), room.config.array
+        halves = row_elements(tile_type(value).dtype, room.config) // n
+        chunks = [chunk if shape[1] != 1 or whole[1] == 1 else 0 for chunk in range(-(-whole[1] // n) + 1)]
+        return cls(
+            tuple(chunk // halves * shape[0] for chunk in chunks),
+            tuple(chunk % halves for chunk in chunks),
+            int(shape[0] > 1 or whole[0] == 1),
+        )
+
+
+def for_chunks(room: Room, count: int, period: int, body: Callable[[int], None]) -> None:
+    """Does ``body(chunk)`` for each chunk, in a hardware loop if there are enough; it advances its registers itself.
+    ``period``: after as many chunks the instructions repeat; in the loop ``chunk`` counts within a period."""
+    rounds = count // period if count > 2 * period else 0
+    if rounds:
+        with room.repeat(rounds):
+            for chunk in range(period):
+                body(chunk)
+    for chunk in range(rounds * period, count):
+        body(chunk)
 
 
 def emit_chain(room: Room, op: Op) -> None:
     """A chain on whole tiles in one instruction; with operands that are read again and again, or in halves of rows, in
     one for each N columns."""
-    whole = op.attributes["shape"]
-    splats = zip(SPLATS, op.attributes["splats"], strict=False)
-    room.parameters.set(Unit.VECTOR, **dict(splats))
-    values = [*op.operands] or [op.result]
-    count = -(-whole[1] // room.config.array)
-    halves = any(tile_type(value).dtype is ElementType.INT8 for value in (*values, op.result))
-    if all(tile_shape(value) == whole for value in values) and not halves:
-        _instruction(room, op, values, 0, whole[0] * count)
-        return
-    for chunk in range(count):
-        _instruction(room, op, values, chunk, whole[0])
-
-
-def _instruction(room: Room, op: Op, values: list[TileValue], chunk: int, rows: int) -> None:
     k, stages, whole = room.k, op.attributes["stages"], op.attributes["shape"]
-    others = [name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used]
-    with k.scratch("a b c out") as (a_at, b_at, c_at, out_at):
-        offset, step, a_half = spot(room, values[0], whole, chunk)
-        first = room.row(values[0], a_at, offset)
-        room.parameters.set(Unit.VECTOR, a_stride=step, out_stride=1)
-        b, b_half = (Space.ACCUMULATOR, ElementType.INT8), 0
-        for name, value, register in zip(others, values[1:], (b_at, c_at), strict=False):
-            offset, step, half = spot(room, value, whole, chunk)
-            row = room.place(value, register, offset)
-            room.parameters.set(Unit.VECTOR, **{f"{name}_row": row, f"{name}_stride": step})
-            if name == "b":
-                b, b_half = _read(room, value), half
-        a = _read(room, values[0])
-        offset, _, out_half = spot(room, op.result, whole, chunk)
+    plain = None if room.config.vector_chains else flags_of(room, op)
+    if plain is None:
+        _splats(room, op)
+    values = [value for value in op.operands if isinstance(value.type, TileType)] or [op.result]
+    count = -(-whole[1] // room.config.array)
+    walks = [Walk.of(room, value, whole) for value in (*values, op.result)]
+    period = max(max(walk.halves) + 1 for walk in walks)
+    rows = whole[0]
+    if all(tile_shape(value) == whole for value in values) and period == 1 and not op.attributes["iota"]:
+        rows, count = rows * count, 1
+    names = ["a", *(name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used), "out"]
+    with ExitStack() as stack:
+        base: Value | None = None
+        if op.attributes["iota"]:
+            (iota,) = stack.enter_context(k.scratch("iota"))
+            base = _iota(room, op, iota, count)
+        at: list[Value] = []
+        for name, value, walk in zip(names, (*values, op.result), walks, strict=True):
+            moves = name in ("a", "out") or (count > 1 and walk.offsets[-1] > 0)
+            (register,) = stack.enter_context(k.scratch(name))
+            at.append(room.row(value, register) if moves else room.place(value, register))
+            room.parameters.set(Unit.VECTOR, **{f"{name}_stride": walk.step})
+            if name in ("b", "c") and not (moves and count > 1):
+                room.parameters.set(Unit.VECTOR, **{f"{name}_row": at[-1]})
+
+        def body(chunk: int) -> None:
+            for name, walk, row in zip(names, walks, at, strict=True):
+                if name in ("b", "c") and count > 1 and walk.offsets[-1]:
+                    room.parameters.set(Unit.VECTOR, **{f"{name}_row": row})
+            if base is not None:
+                room.parameters.set(Unit.VECTOR, iota_base=base)
+            b = names.index("b") if "b" in names else None
+            a_space, a_type = read_as(room, values[0])
+            b_space, b_type = (Space.ACCUMULATOR, ElementType.INT8) if b is None else read_as(room, values[b])
+            k.vector(
+                at[0],
+                at[-1],
+                rows,
+                a_space=a_space,
+                a_type=a_type,
+                a_half=walks[0].halves[chunk],
+                b_space=b_space,
+                b_type=b_type,
+                b_half=0 if b is None else walks[b].halves[chunk],
+                dtype=op.attributes["computed"],
+                out=op.attributes["dtype"],
+                out_half=walks[-1].halves[chunk],
+                **(Flags(chain=room.chain(stages)) if plain is None else plain),
+            )
+            if chunk + 1 < count:
+                _advance(room, walks, at, chunk)
+                if isinstance(base, Register) and op.attributes["iota"][1]:
+                    k.add(base, base, op.attributes["iota"][1] * room.config.array)
+
+        for_chunks(room, count, period, body)
+    if op.result in room.placement.ragged:
+        _clear(room, op)
+
+
+def _clear(room: Room, op: Op) -> None:
+    """Zeros in the lanes of bf16 behind the last column."""
+    k, n, (rows, columns) = room.k, room.config.array, op.attributes["shape"]
+    room.parameters.set(Unit.VECTOR, a_stride=1, out_stride=1)
+    room.parameters.set(Unit.VECTOR, iota_base=-(columns % n), iota_row=0, iota_lane=1)
+    with k.scratch("last") as (last,):
+        room.row(op.result, last, columns // n * rows)
+        dtype = ElementType.BF16
         k.vector(
-            first,
-            room.row(op.result, out_at, offset),
+            last,
+            last,
             rows,
-            a_space=a[0],
-            a_type=a[1],
-            a_half=a_half,
-            b_space=b[0],
-            b_type=b[1],
-            b_half=b_half,
-            dtype=op.attributes["computed"],
-            out=op.attributes["dtype"],
-            out_half=out_half,
-            chain=k.chain(stages),
+            a_space=Space.SCRATCHPAD,
+            a_type=dtype,
+            dtype=ElementType.FP32,
+            out=dtype,
+            chain=room.chain(Chain(keep=Condition.IOTA_NEGATIVE)),
         )
 
 
-def _read(room: Room, value: TileValue) -> tuple[Space, ElementType]:
+def _splats(room: Room, op: Op) -> None:
+    """Writes splats: numbers, and indices in their slots."""
+    indices = [value for value in op.operands if not isinstance(value.type, TileType)]
+    slots = dict(zip(op.attributes["slots"], indices, strict=False))
+    for number, splat in enumerate(op.attributes["splats"]):
+        with room.k.scratch("splat") as (register,):
+            value = room.scalars.value(slots[number], register) if number in slots else splat
+            room.parameters.set(Unit.VECTOR, **{SPLATS[number]: value})
+
+
+def _iota(room: Room, op: Op, into: Register, count: int) -> Value:
+    """The iota of row 0, lane 0 of the first of ``count`` chunks, in the register if it changes from one to the
+    next."""
+    row, lane = op.attributes["iota"]
+    room.parameters.set(Unit.VECTOR, iota_row=row, iota_lane=lane)
+    base = room.scalars.value(op.operands[-1], into)
+    if lane and count > 1 and not isinstance(base, Register):
+        room.k.mov(into, base)
+        return into
+    return base
+
+
+def _advance(room: Room, walks: Sequence[Walk], at: Sequence[Value], chunk: int) -> None:
+    for walk, row in zip(walks, at, strict=True):
+        step = walk.offsets[chunk + 1] - walk.offsets[chunk]
+        if step:
+            assert isinstance(row, Register)
+            room.k.add(row, row, step)
+
+
+def read_as(room: Room, value: TileValue) -> tuple[Space, ElementType]:
     """Where the rows of a tile are, and as what they are read there."""
     space = room.placement.of[value].space
-    assert isinstance(value.type, TileType)
-    return space, value.type.dtype if space is Space.SCRATCHPAD else ElementType.INT8
-
-
-def emit_reduce(room: Room, op: Op) -> None:
-    """Along axis 0 by a row register, along axis 1 by chunks and exchanged lanes; the order is that of the golden
-    model.
-    """
-    (_along_rows if op.attributes["axis"] == 0 else _along_columns)(room, op)
-
-
-def _along_rows(room: Room, op: Op) -> None:
-    k, (source,) = room.k, op.operands
-    type = op.result.type
-    assert isinstance(type, TileType)
-    reduction = REDUCTIONS[op.attributes["kind"]]
-    rows = tile_shape(source)[0]
-    reducing = k.chain(Chain(reduce=reduction, register=int(FOLDED), silent=True))
-    writing = k.chain(Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW3))
-    vector = partial(k.vector, dtype=type.dtype, out=type.dtype)
-    room.parameters.set(Unit.VECTOR, a_stride=1, out_stride=1)
-    for chunk in range(chunks(type, room.config)):
-        with k.scratch("a out") as (a, out):
-            first = room.row(source, a, chunk * rows)
-            vector(first, first, rows, chain=reducing)
-            k.vfold(FOLDED, reduction, dtype=type.dtype)
-            vector(first, room.row(op.result, out, chunk), 1, chain=writing)
-
-
-def _along_columns(room: Room, op: Op) -> None:
-    k, (source,) = room.k, op.operands
-    type, n = op.result.type, room.config.array
-    assert isinstance(type, TileType)
-    reduction = REDUCTIONS[op.attributes["kind"]]
-    rows, columns = tile_shape(source)
-    count = chunks(tile_type(source), room.config)
-    join = JOIN[reduction]
-    masked = Chain(keep=Condition.IOTA_NEGATIVE, other=Operand.SPLAT0) if columns % n else Chain()
-    joined = Chain(binary2=join, binary2_operand=Operand.LATE0, late0=Late.B)
-    vector = partial(k.vector, dtype=type.dtype, out=type.dtype)
-    room.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
-    if columns % n:
-        room.parameters.set(Unit.VECTOR, splat0=IDENTITY[reduction, type.dtype])
-        room.parameters.set(Unit.VECTOR, iota_base=-(columns % n), iota_lane=1, iota_row=0)
-    with k.scratch("a out") as (a, out):
-        result = room.row(op.result, out)
-        for chunk in range(count):
-            last = chunk == count - 1
-            stages = masked if last else Chain()
-            if chunk:
-                stages = replace(stages, binary2=join, binary2_operand=Operand.LATE0, late0=Late.B)
-                room.parameters.set(Unit.VECTOR, b_row=room.place(op.result, out))
-            first = room.row(source, a, chunk * rows)
-            vector(first, result, rows, chain=k.chain(stages))
-        exchanged = k.chain(replace(joined, late0=Late.A, late0_lanes=Lanes.EXCHANGE))
-        distance = 1
-        while distance < n:
-            room.parameters.set(Unit.VECTOR, exchange=distance)
-            vector(result, result, rows, chain=exchanged)
-            distance *= 2
+    return space, tile_type(value).dtype if space is Space.SCRATCHPAD else ElementType.INT8

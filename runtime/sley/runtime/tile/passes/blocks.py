@@ -3,10 +3,12 @@ one is computed.
 
 Before: a body for one block. After: as many blocks as the chip has cores, if they share an axis of the grid evenly,
 each with loops over its part. A grid that they do not share evenly keeps its longest axis, and its blocks the loops
-over the others.
+over the others. Iotas, which are the same in all blocks, are made in front of the loops.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from sley.runtime.tile.ir import Block, Function, Op, Value, replaced
 from sley.runtime.tile.types import INDEX
@@ -14,13 +16,16 @@ from sley.runtime.tile.types import INDEX
 _NAMES = "xyz"
 
 
-def loop_over_blocks(function: Function, cores: int) -> None:
-    """Runs the pass, in place."""
+def loop_over_blocks(function: Function, cores: int, order: Sequence[int] = (2, 1, 0)) -> None:
+    """Runs the pass, in place. ``order``: of the axes of the grid, the outermost loop first."""
     longest = max(range(3), key=lambda axis: function.grid[axis])
     if cores > 1 and function.grid[longest] < cores:
         return
     grid, inner, block = [1, 1, 1], _without_ids(function), function.body
-    for axis, size in enumerate(function.grid):
+    alike = [op for op in block.ops if op.name == "iota"]
+    block.ops = [op for op in block.ops if op.name != "iota"]
+    for axis in reversed(order):
+        size = function.grid[axis]
         parts = 1
         if cores > 1 and axis == longest:
             parts = size if size % cores else cores
@@ -29,6 +34,7 @@ def loop_over_blocks(function: Function, cores: int) -> None:
         replaced(block, dict.fromkeys(inner[axis], number))
         if head:
             block.ops = [*head, *block.ops]
+    block.ops = [*alike, *block.ops]
     function.body, function.grid = block, (grid[0], grid[1], grid[2])
 
 

@@ -21,7 +21,8 @@ from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_ty
 from sley.runtime.tile.operations import BINARY, FUNCTIONS, TileError
 from sley.runtime.tile.types import TileType, broadcast, wide
 
-ELEMENTWISE = ("binary", "unary", "where", "cast", "full")
+ELEMENTWISE = ("binary", "unary", "where", "cast", "full", "splat", "mask")
+CONSTANT = ("full", "splat")
 BEGIN, BINARY_STAGE, ADD, MULTIPLY, RELU, WHERE, FUNCTION, MULTIPLY2, BINARY2, END = range(10)
 SPLATS = (Operand.SPLAT0, Operand.SPLAT1, Operand.SPLAT2, Operand.SPLAT3)
 SWAPPED = {"add": "add", "max": "max", "min": "min", "sub": "rsub", "rsub": "sub", "eq": "eq", "ne": "ne"} | {
@@ -39,7 +40,8 @@ def in_scratchpad(type: ElementType) -> bool:
 @dataclass(frozen=True)
 class Open:
     """A chain that may grow. ``dtype``: what it holds now, in fp32 or int32; ``computed``: of its first stage;
-    ``out``: what it writes. ``splats`` are bits. ``a``: none of a tile of one value."""
+    ``out``: what it writes. ``splats`` are bits, or indices. ``test``: the base, row and lane of its condition. ``a``:
+    none of a tile of one value."""
 
     a: Value | None
     computed: ElementType
@@ -51,15 +53,20 @@ class Open:
     stage: int = BEGIN
     b: Value | None = None
     c: Value | None = None
-    splats: tuple[int, ...] = ()
+    splats: tuple[int | Value, ...] = ()
+    test: tuple[Value, int, int] | None = None
 
     def op(self) -> Op:
         """The operation that it is."""
         operands = [self.a, *([self.b] if self.stages.uses_b else []), *([self.c] if self.stages.uses_c else [])]
         assert operands[1:].count(None) == 0
+        indices = {slot: value for slot, value in enumerate(self.splats) if isinstance(value, Value)}
+        operands += [*indices.values(), *(self.test[:1] if self.test else ())]
         attributes = {
             "stages": self.stages,
-            "splats": self.splats,
+            "splats": tuple(0 if isinstance(splat, Value) else splat for splat in self.splats),
+            "slots": tuple(indices),
+            "iota": self.test[1:] if self.test else (),
             "computed": self.computed,
             "dtype": self.out,
             "shape": self.shape,
@@ -84,7 +91,7 @@ class _Chains:
     def block(self, block: Block) -> None:
         outer, self.ops = self.ops, []
         for op in block.ops:
-            if op.name == "full":
+            if op.name in CONSTANT:
                 self.constants[op.result] = op
             elif op.name in ELEMENTWISE:
                 self.elementwise(op)
@@ -116,11 +123,15 @@ class _Chains:
         """A chain of this operation alone."""
         type = op.result.type
         assert isinstance(type, TileType)
-        if op.name == "full":
+        if op.name in CONSTANT:
             start = Open(None, type.dtype, type.dtype, type.dtype, type.shape, op.line, splats=(self.bits(op),))
             stages = Chain(binary=BinaryOp.SECOND, binary_operand=SPLATS[0])
             return replace(start, stages=stages, stage=BINARY_STAGE)
-        order = [1] if op.name == "where" else sorted(range(len(op.operands)), key=lambda n: self.rank(op, n))
+        if op.name == "mask" and op.operands[1] in self.constants:
+            grown = self.grow(self.begin(self.shaped(op.operands[1], op)), op, 1)
+            if grown is not None:
+                return grown
+        order = [1] if op.name in ("where", "mask") else sorted(range(len(op.operands)), key=lambda n: self.rank(op, n))
         for number in order:
             if op.operands[number] in self.constants:
                 continue
@@ -133,9 +144,13 @@ class _Chains:
             grown = self.grow(start, op, number)
             if grown is not None:
                 return grown
-        if op.name == "where" and op.operands[1] not in self.constants:
+        first = op.operands[1 if op.name in ("where", "mask") else 0]
+        grown = self.begin_with_constant(op) if first in self.constants else None
+        if grown is not None:
+            return grown
+        if op.name == "where":
             return self.where_by_bits(op)
-        return self.begin_with_constant(op)
+        raise TileError(f"line {op.line}: {op.name} of constants alone; compute it in Python")
 
     def where_by_bits(self, op: Op) -> Open:
         """A choice between two tiles that one instruction cannot read beside the condition: each of them or 0, and the
@@ -163,19 +178,21 @@ class _Chains:
         self.open[op.result] = self.begin(op)
         return self.made(op.result)
 
-    def begin_with_constant(self, op: Op) -> Open:
-        """A chain whose first operand must be a tile of a constant."""
-        number = 1 if op.name == "where" else 0
-        constant = self.constants[op.operands[number]]
-        full = Op("full", [], dict(constant.attributes) | {"shape": tile_shape(op.result)}, line=op.line)
-        full.results = [Value(op.result.type)]
+    def begin_with_constant(self, op: Op) -> Open | None:
+        """A chain whose first operand must be a tile of a constant; None if it cannot be."""
+        number = 1 if op.name in ("where", "mask") else 0
+        full = self.shaped(op.operands[number], op)
         self.open[full.result] = self.begin(full)
         a = self.made(full.result)
-        dtype = full.attributes["dtype"]
-        grown = self.grow(Open(a, dtype, dtype, dtype, full.attributes["shape"], op.line), op, number)
-        if grown is None:
-            raise TileError(f"line {op.line}: {op.name} of constants alone; compute it in Python")
-        return grown
+        dtype, shape = tile_type(a).dtype, tile_shape(a)
+        return self.grow(Open(a, dtype, dtype, dtype, shape, op.line), op, number)
+
+    def shaped(self, constant: Value, op: Op) -> Op:
+        """The operation that makes a constant, of the shape of another one's result."""
+        made, shape = self.constants[constant], tile_shape(op.result)
+        attributes = dict(made.attributes) | ({"shape": shape} if made.name == "full" else {})
+        type = TileType(tile_type(constant).dtype, shape)
+        return Op(made.name, list(made.operands), attributes, [Value(type)], line=op.line)
 
     def rank(self, op: Op, number: int) -> tuple[int, int]:
         """Whole tiles first: the others are read again and again."""
@@ -189,9 +206,9 @@ class _Chains:
             return self.done[value]
         if value in self.open:
             chain = self.open.pop(value)
-            if chain.stage == BEGIN and chain.out is chain.computed and not self.must_be_made(value):
+            if chain.stage == BEGIN and chain.out is chain.computed:
                 assert chain.a is not None
-                if in_scratchpad(tile_type(chain.a).dtype):
+                if in_scratchpad(tile_type(chain.a).dtype) and not self.must_be_made(value, tile_type(chain.a).dtype):
                     self.done[value] = chain.a
                     return chain.a
             op = chain.op()
@@ -199,7 +216,7 @@ class _Chains:
             self.ops.append(op)
         elif value in self.constants:
             constant = self.constants[value]
-            full = Op("full", [], dict(constant.attributes), line=constant.line)
+            full = Op(constant.name, list(constant.operands), dict(constant.attributes), line=constant.line)
             full.results = [Value(value.type)]
             op = self.begin(full).op()
             op.results = full.results
@@ -208,12 +225,14 @@ class _Chains:
         self.done[value] = value
         return value
 
-    def must_be_made(self, value: Value) -> bool:
+    def must_be_made(self, value: Value, source: ElementType) -> bool:
         """Whether somebody uses a converted tile who cannot convert it when it is read."""
-        return any(user.name not in ELEMENTWISE for user in self.users[value])
+        able = (*ELEMENTWISE, "reduce") if source is ElementType.BF16 else ELEMENTWISE
+        return any(user.name not in able for user in self.users[value])
 
-    def bits(self, op: Op) -> int:
-        return word(op.attributes["value"], op.attributes["dtype"])
+    def bits(self, op: Op) -> int | Value:
+        """Of the elements of a constant, or the index that they are."""
+        return op.operands[0] if op.name == "splat" else word(op.attributes["value"], op.attributes["dtype"])
 
     # Growing
 
@@ -231,6 +250,8 @@ class _Chains:
             return self.unary(chain, op.attributes["kind"])
         if op.name == "where":
             return self.where(chain, op) if number == 1 else None
+        if op.name == "mask":
+            return self.mask(chain, op) if number == 1 else None
         same = op.operands[0] is op.operands[1]
         other = None if same else op.operands[1 - number]
         return self.binary(chain, op.attributes["kind"], other, number == 1)
@@ -268,6 +289,18 @@ class _Chains:
             return None
         chain, operand = found
         return replace(chain, stages=replace(chain.stages, other=operand), stage=WHERE)
+
+    def mask(self, chain: Open, op: Op) -> Open | None:
+        base, _, other = op.operands
+        if chain.stage >= WHERE:
+            return None
+        found = self.uniform(chain, other) or self.late(chain, other, Operand.LATE1)
+        if found is None:
+            return None
+        chain, operand = found
+        stages = replace(chain.stages, keep=Condition.IOTA_NEGATIVE, other=operand)
+        test = (base, op.attributes["row"], op.attributes["lane"])
+        return replace(chain, stages=stages, stage=WHERE, test=test)
 
     def binary(self, chain: Open, kind: str, other: Value | None, right: bool) -> Open | None:
         if kind == "mul":

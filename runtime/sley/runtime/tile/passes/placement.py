@@ -11,53 +11,61 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.abi.types import ElementType
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
-from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.operations import UNITS, RoomError
+from sley.runtime.tile.passes.banks import conflicts, place_in_banks
+from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.chains import in_scratchpad
-from sley.runtime.tile.passes.products import interleaved
+from sley.runtime.tile.passes.products import interleaved, ragged
+from sley.runtime.tile.passes.regions import transposed
+from sley.runtime.tile.passes.slots import MOST, choose_slots
 from sley.runtime.tile.types import TileType
-
-SLOTS = 2
-
-
-@dataclass(eq=False)
-class Buffer:
-    """Rows of a memory. Attributes: ``slots``: how often they are there, one behind the other. ``loop``: whose rounds
-    take the slots in turn, if there is more than one. ``first``: row."""
-
-    space: Space
-    shape: tuple[int, int]
-    rows: int
-    loop: Op | None
-    line: int
-    slots: int = 1
-    first: int = 0
-
-    def alike(self, other: Buffer) -> bool:
-        """Whether it could be in the same place as another one."""
-        return (self.space, self.rows, self.loop) == (other.space, other.rows, other.loop)
 
 
 @dataclass
 class Placement:
-    """All buffers of a function, and which each tile is in. ``weights``: tiles of int8 whose rows are interleaved."""
+    """All buffers of a function, and which each tile is in. ``weights``: tiles of int8 whose rows are interleaved.
+    ``ragged``: those whose last lanes must be cleared."""
 
     buffers: list[Buffer]
     of: dict[Value, Buffer]
     weights: frozenset[Value] = frozenset()
+    ragged: frozenset[Value] = frozenset()
+
+    def alternates(self, place: object, loop: Op) -> bool:
+        """Whether it is a buffer of which the rounds of this loop take two slots or more in turn."""
+        return isinstance(place, Buffer) and place.loop is loop and place.slots > 1
 
 
-def place(function: Function, config: ChipConfig) -> Placement:
-    """Finds a place for every tile. Raises ``TileError`` that says which memory is too small, for what."""
-    placement = Placement([], {}, interleaved(function))
+def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placement:
+    """Finds a place for every tile, in at most so many slots. Raises ``RoomError`` that says which memory is too small,
+    for what."""
+    placement = Placement([], {}, interleaved(function), ragged(function, config))
     _block(function.body, None, config, placement)
     if any(_rows(placement, space) > rows for space, rows in _memories(config)):
         _share(function.body, placement)
-    for space, rows in _memories(config):
-        _fit([buffer for buffer in placement.buffers if buffer.space is space], space, rows, config)
+    memories = _memories(config)
+    _check_room(placement, *max(memories, key=lambda memory: _rows(placement, memory[0]) / memory[1]), config)
+    choose_slots(placement.buffers, _shared(function.body, placement), dict(memories), slots)
+    costs = conflicts(function.body, placement.of)
+    banks = {Space.SCRATCHPAD: config.scratchpad_banks, Space.ACCUMULATOR: config.accumulator_banks}
+    for space, rows in memories:
+        place_in_banks([b for b in placement.buffers if b.space is space], rows, banks[space], costs)
     return placement
+
+
+def _shared(block: Block, placement: Placement) -> set[Buffer]:
+    """Buffers that more than one unit uses; a unit alone does its operations in order, and has no use for slots."""
+    users: dict[Buffer, set[Unit]] = {}
+    for op in block.walk():
+        if op.name in UNITS:
+            for value in (*op.operands, *op.results):
+                if value in placement.of:
+                    users.setdefault(placement.of[value], set()).add(UNITS[op.name])
+    return {buffer for buffer, units in users.items() if len(units) > 1}
 
 
 def _memories(config: ChipConfig) -> list[tuple[Space, int]]:
@@ -111,10 +119,25 @@ def weight_pairs(type: TileType, config: ChipConfig) -> int:
     return config.row_bytes // config.array if type.dtype is ElementType.INT8 else 1
 
 
-def _rows_of(value: Value, placement: Placement, config: ChipConfig) -> int:
-    type = tile_type(value)
-    pairs = weight_pairs(type, config) if value in placement.weights else 1
-    return -(-type.shape[0] // pairs) * pairs * chunks(type, config)
+def blocks_of(op: Op, config: ChipConfig, weights: bool) -> tuple[int, int, bool]:
+    """Of a ``load`` that transposes: blocks of N rows that Load makes of each column, rows from those of N columns to
+    the next, and whether it interleaves, too: two columns of int8 in a lane."""
+    type = tile_type(op.result)
+    pairs = weight_pairs(type, config)
+    apart = -(-type.shape[0] // pairs) if weights else type.shape[0]
+    interleave = pairs > 1 and not weights
+    together = config.array * (pairs if interleave else 1)
+    return -(-apart // together) * together // config.array, apart, interleave
+
+
+def _rows_of(op: Op, value: Value, placement: Placement, config: ChipConfig) -> int:
+    type, weights = tile_type(value), value in placement.weights
+    pairs = weight_pairs(type, config) if weights else 1
+    rows = -(-type.shape[0] // pairs) * pairs * chunks(type, config)
+    if transposed(op):
+        blocks, apart, _ = blocks_of(op, config, weights)
+        rows += blocks * config.array - apart
+    return rows
 
 
 def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placement) -> None:
@@ -130,6 +153,9 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
                 for before, end in zip(op.operands, ends, strict=True)
                 if isinstance(before.type, TileType)
             }
+            for inner in op.body.ops:  # sums are where the result is that the loop carries
+                if inner.name == "dot" and inner.result in of:
+                    of.setdefault(inner.operands[2], of[inner.result])
             _block(op.body, op, config, placement)
         for value in op.results:
             if not isinstance(value.type, TileType) or value in of:
@@ -138,29 +164,22 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
                 of[value] = of[op.operands[2]]
                 continue
             space = Space.SCRATCHPAD if in_scratchpad(value.type.dtype) else Space.ACCUMULATOR
-            buffer = Buffer(space, tile_shape(value), _rows_of(value, placement, config), loop, op.line)
+            buffer = Buffer(space, tile_shape(value), _rows_of(op, value, placement, config), loop, op.line)
             placement.buffers.append(buffer)
             of[value] = buffer
 
 
-def _fit(buffers: list[Buffer], space: Space, rows: int, config: ChipConfig) -> None:
-    """First rows and slots, so that all buffers are in the memory."""
+def _check_room(placement: Placement, space: Space, rows: int, config: ChipConfig) -> None:
+    buffers = [buffer for buffer in placement.buffers if buffer.space is space]
     need = sum(buffer.rows for buffer in buffers)
     name = "scratchpad" if space is Space.SCRATCHPAD else "accumulators"
     if need > rows:
         largest = max(buffers, key=lambda buffer: buffer.rows)
         tile = " x ".join(map(str, largest.shape))
-        raise TileError(
+        row = config.row_bytes if space is Space.SCRATCHPAD else config.accumulator_row_bytes
+        raise RoomError(
             f"line {largest.line}: the tiles take {need} rows of the {name}, which have {rows} on the chip "
-            f"{config.name}; the largest is {tile}, {largest.rows} rows of {config.array} elements: make tiles at most "
-            f"{rows / need:.0%} as large"
+            f"{config.name}; the largest is {tile}, {largest.rows} rows of {config.array} elements, "
+            f"{largest.rows * row:,} bytes: make tiles at most {rows / need:.0%} as large",
+            need / rows,
         )
-    left = rows - need
-    for buffer in sorted(buffers, key=lambda buffer: buffer.rows):
-        if buffer.loop is not None and buffer.rows <= left:
-            buffer.slots = SLOTS
-            left -= buffer.rows
-    first = 0
-    for buffer in buffers:
-        buffer.first = first
-        first += buffer.rows * buffer.slots

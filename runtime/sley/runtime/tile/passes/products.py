@@ -5,12 +5,15 @@ from __future__ import annotations
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
 from sley.runtime.tile.ir import Function, Value, tile_shape, tile_type, uses
-from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.operations import LOADS, TileError
 
 
-def check_products(function: Function, config: ChipConfig) -> None:
-    """Raises ``TileError`` if lanes behind K are not zero: those of a tile that is loaded with the fill value 0 are."""
+def ragged(function: Function, config: ChipConfig) -> frozenset[Value]:
+    """First operands of bf16 that chains make, whose lanes behind K must be cleared: the array multiplies them by -0.
+    Of int8 it multiplies them by 0, and of loaded tiles the fill value is there. Raises ``TileError`` for another one,
+    and for types that the chip does not multiply."""
     makers = {result: op for op in function.body.walk() for result in op.results}
+    found = set()
     for op in function.body.walk():
         if op.name != "dot":
             continue
@@ -18,18 +21,21 @@ def check_products(function: Function, config: ChipConfig) -> None:
         dtype, (rows, depth) = tile_type(a).dtype, tile_shape(a)
         if not config.has(dtype):
             raise TileError(f"line {op.line}: the chip {config.name} does not multiply {dtype.info.name}")
+        if dtype is ElementType.INT8 or depth % config.array == 0:
+            continue
         maker = makers.get(a)
-        zero = maker is not None and maker.name == "load" and maker.attributes["fill"] == 0
-        if depth % config.fold_depth(dtype) and not zero:
+        if maker is not None and maker.name == "chain":
+            found.add(a)
+        elif maker is None or maker.name not in LOADS or maker.attributes["fill"] != 0:
             raise TileError(
-                f"line {op.line}: dot with a first tile of {rows} x {depth} that is computed; its columns must be a "
-                f"multiple of {config.fold_depth(dtype)} on the chip {config.name}"
+                f"line {op.line}: dot with a first tile of {rows} x {depth} that is carried by a loop, or filled with "
+                f"other than 0; its columns must be a multiple of {config.array} on the chip {config.name}"
             )
+    return frozenset(found)
 
 
 def interleaved(function: Function) -> frozenset[Value]:
-    """Second operands of int8, whose rows Load interleaves. Raises ``TileError`` for one that is not loaded, or that
-    something else uses."""
+    """Second operands of int8, whose rows Load interleaves. Raises ``TileError`` for one that is not loaded."""
     makers = {result: op for op in function.body.walk() for result in op.results}
     used, found = uses(function.body), set()
     for op in function.body.walk():
@@ -37,10 +43,10 @@ def interleaved(function: Function) -> frozenset[Value]:
             continue
         b = op.operands[1]
         alone = all(user.name == "dot" and b is user.operands[1] and b is not user.operands[0] for user in used[b])
-        if b not in makers or makers[b].name != "load" or makers[b].attributes["fill"] != 0 or not alone:
+        if b not in makers or makers[b].name not in LOADS or makers[b].attributes["fill"] != 0 or not alone:
             raise TileError(
-                f"line {op.line}: dot with a second tile of int8 that is computed, carried by a loop, filled with "
-                "other than 0, or used by something else; load it for this dot"
+                f"line {op.line}: dot with a second tile of int8 that is computed, carried by a loop, or filled with "
+                "other than 0; load it for this dot"
             )
         found.add(b)
     return frozenset(found)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sley.runtime.tile.ir import Block, Function, Value
-from sley.runtime.tile.operations import INDEX_OPS, TileError
+from sley.runtime.tile.operations import INDEX_OPS, LOADS, STORES, TileError
 from sley.runtime.tile.types import ArrayType
 
 Range = tuple[int, int]
@@ -39,7 +39,7 @@ def _block(function: Function, block: Block, found: dict[Value, Range]) -> None:
 def check_places(function: Function, ranges: dict[Value, Range]) -> None:
     """Raises ``TileError`` for a load or store that may be outside of its array."""
     for op in function.body.walk():
-        if op.name not in ("load", "store"):
+        if op.name not in (*LOADS, *STORES):
             continue
         array = op.operands[0]
         assert isinstance(array.type, ArrayType)

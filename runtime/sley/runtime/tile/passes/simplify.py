@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from sley.abi.types import ElementType
 from sley.runtime.tile.ir import Block, Function, Op, Value, uses
-from sley.runtime.tile.operations import INDEX_OPS
+from sley.runtime.tile.operations import INDEX_OPS, STORES
 
 
 def simplify(function: Function) -> None:
@@ -13,8 +14,20 @@ def simplify(function: Function) -> None:
         if op.name in INDEX_OPS and all(operand in known for operand in op.operands):
             a, b = (known[operand] for operand in op.operands)
             op.name, op.operands, op.attributes = "const", [], {"value": INDEX_OPS[op.name](a, b)}
+        if op.name == "splat" and op.operands[0] in known:
+            value = known[op.operands[0]]
+            op.name, op.operands, op.attributes = (
+                "full",
+                [],
+                {"value": value, "dtype": ElementType.INT32, "shape": (1, 1)},
+            )
         if op.name == "const":
             known[op.result] = op.attributes["value"]
+    drop_unused(function)
+
+
+def drop_unused(function: Function) -> None:
+    """Leaves out what nobody uses, in place."""
     while _drop(function.body, function):
         pass
 
@@ -24,7 +37,7 @@ def _drop(block: Block, function: Function) -> bool:
     used = uses(function.body)
 
     def needed(op: Op) -> bool:
-        return op.name in ("store", "yield", "for") or any(result in used for result in op.results)
+        return op.name in (*STORES, "yield", "for") or any(result in used for result in op.results)
 
     before = len(block.ops)
     block.ops = [op for op in block.ops if needed(op)]

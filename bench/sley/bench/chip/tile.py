@@ -1,0 +1,70 @@
+"""Kernels of the tile language as their authors would write them: cycles from doorbell to fence against bounds.
+
+The bound of an element-wise kernel is the beats that it loads, that of a product the rows that stream through the
+array. Every result is compared with numpy. Fails when one is wrong, or takes more cycles than promised.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from sley.bench.tile.kernels import add, matmul, softmax
+from sley.runtime import Buffer, Device, tile
+from sley.runtime.device.buffer import BF16
+
+ENGINE = "model:base?cycles=on&memory=16M"
+BOUNDS = {"add 384 x 256": 12_288, "softmax 512 x 256": 32_768, "matmul 256 x 256 x 256": 65_536}
+PROMISED = {"add 384 x 256": 13_650, "softmax 512 x 256": 51_500, "matmul 256 x 256 x 256": 67_300}
+"""Cycles that no change may exceed."""
+Case = tuple[Callable[[], None], Buffer, Any]
+"""A call, its result, and what that must be."""
+
+
+def cases(device: Device) -> dict[str, Case]:
+    """By name."""
+    random = np.random.default_rng(0)
+
+    def values(*shape: int) -> Any:
+        return random.integers(-4, 5, shape).astype(BF16)
+
+    x, y, a, b = values(384, 256), values(384, 256), values(256, 256), values(256, 256)
+    wide = random.standard_normal((512, 256)).astype(BF16)
+    powers = np.exp(wide.astype(np.float64))
+    sums = np.maximum(a.astype(np.float32) @ b.astype(np.float32), 0).astype(BF16)
+    outs = [device.empty(shape, BF16) for shape in ((384, 256), (512, 256), (256, 256))]
+    calls = [
+        partial(add[blocks(384, 256)], device.array(x), device.array(y), outs[0]),
+        partial(softmax[lambda rows: tile.cdiv(512, rows)], device.array(wide), outs[1]),
+        partial(matmul[blocks(256, 256)], device.array(a), device.array(b), outs[2]),
+    ]
+    wanted = [x * BF16.type(2) + y, powers / powers.sum(1, keepdims=True), sums]
+    return dict(zip(BOUNDS, zip(calls, outs, wanted, strict=True), strict=True))
+
+
+def blocks(m: int, n: int) -> Callable[..., tuple[int, int]]:
+    """The grid of tiles that cover m by n."""
+    return lambda rows, columns: (tile.cdiv(n, columns), tile.cdiv(m, rows))
+
+
+def measure() -> list[str]:
+    """Prints the table; returns what was missed."""
+    table = Table("kernel", "cycles", "promised", "bound / cycles", title="Tile kernels of bf16, base")
+    missed = []
+    with Device.open(ENGINE) as device:
+        for name, (call, out, wanted) in cases(device).items():
+            call()
+            found = out.numpy().astype(np.float64)
+            if not np.allclose(found, wanted.astype(np.float64), rtol=2**-8, atol=0):
+                missed.append(f"{name}: not what numpy gives")
+            with device.stream.timed() as timing:
+                call()
+            share = f"{BOUNDS[name] / timing.cycles:.3f}"
+            table.add_row(name, f"{timing.cycles:,}", f"{PROMISED[name]:,}", share)
+            if timing.cycles > PROMISED[name]:
+                missed.append(f"{name}: {timing.cycles:,} cycles, promised {PROMISED[name]:,}")
+    Console().print(table)
+    return missed

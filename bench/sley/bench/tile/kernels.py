@@ -1,0 +1,38 @@
+"""Kernels for the guards of the tile compiler: as a user writes them, with choices."""
+
+from typing import Any
+
+import numpy as np
+
+from sley.runtime import tile
+
+
+@tile.kernel
+def add(x: Any, y: Any, out: Any, rows: Any = tile.choice(8, 16, 32, 64), columns: Any = tile.choice(128, 256)) -> None:
+    place = tile.block_id(1) * rows, tile.block_id(0) * columns
+    a, b = tile.load(x, place, (rows, columns)), tile.load(y, place, (rows, columns))
+    tile.store(out, place, (a * 2.0 + b).to(out.dtype))
+
+
+@tile.kernel
+def softmax(x: Any, out: Any, rows: Any = tile.choice(8, 16, 32, 64)) -> None:
+    place = tile.block_id() * rows, 0
+    values = tile.load(x, place, (rows, x.shape[1]), fill=-float("inf"))
+    powers = tile.exp(values - values.max(1))
+    tile.store(out, place, (powers / powers.sum(1)).to(out.dtype))
+
+
+@tile.kernel
+def matmul(
+    a: Any,
+    b: Any,
+    c: Any,
+    rows: Any = tile.choice(32, 64, 128),
+    columns: Any = tile.choice(32, 64, 128),
+    depth: Any = tile.choice(32, 64),
+) -> None:
+    row, column = tile.block_id(1) * rows, tile.block_id(0) * columns
+    total = tile.zeros((rows, columns), tile.sums_of(a.dtype))
+    for k in range(0, a.shape[1], depth):
+        total = tile.dot(tile.load(a, (row, k), (rows, depth)), tile.load(b, (k, column), (depth, columns)), total)
+    tile.store(c, (row, column), tile.relu(total.to(np.float32)).to(c.dtype))

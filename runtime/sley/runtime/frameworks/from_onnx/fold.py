@@ -1,0 +1,31 @@
+"""Operators on the host, by the reference implementation of onnx: for constants and shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from sley.runtime.networks.graph import Node
+
+
+def fold(node: Node, inputs: Sequence[NDArray[Any] | None]) -> list[NDArray[Any]]:
+    """The outputs of an operator whose inputs are known."""
+    attributes = {
+        name: numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
+        for name, value in node.attributes.items()
+    }
+    proto = helper.make_node(node.operator, node.inputs, node.outputs, **attributes)
+    given = {name: value for name, value in zip(node.inputs, inputs, strict=True) if value is not None}
+    values = [
+        helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape)
+        for name, value in given.items()
+    ]
+    results = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in node.outputs if name]
+    graph = helper.make_graph([proto], "fold", values, results)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", max(node.version, 13))])
+    return [np.asarray(value) for value in ReferenceEvaluator(model).run(None, given)]

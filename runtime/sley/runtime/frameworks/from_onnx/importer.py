@@ -1,0 +1,97 @@
+"""ONNX models as networks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.inliner
+import onnx.shape_inference
+import onnx.version_converter
+from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
+
+from sley.driver import BadRequest
+from sley.runtime.networks.graph import Network, Node, TensorType
+from sley.runtime.networks.registry import UnsupportedOperator, handlers
+
+OLDEST = 13
+"""The first opset whose operators are read as they are; models with an older one are converted by onnx."""
+
+DOMAINS = ("", "ai.onnx", "ai.onnx.preview.training")
+"""Whose operators the device knows."""
+
+
+def read_model(model: ModelProto | str | Path) -> Network:
+    """A model, or a file of one, as a network. Raises ``BadRequest``, ``UnsupportedOperator``."""
+    if not isinstance(model, ModelProto):
+        model = onnx.load(str(model))
+    versions = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}
+    if versions.get("ai.onnx", OLDEST) < OLDEST:
+        model = _converted(model, versions["ai.onnx"])
+    model = onnx.inliner.inline_local_functions(model)
+    version = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}.get("ai.onnx", OLDEST)
+    graph = model.graph
+    constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    nodes = [node for proto in graph.node for node in _nodes(proto, version)]
+    inputs = {value.name: tensor_type(value) for value in graph.input if value.name not in constants}
+    outputs = {value.name: tensor_type(value) for value in graph.output}
+    return Network(graph.name, inputs, outputs, nodes, constants, _types(model))
+
+
+def _types(model: ModelProto) -> dict[str, TensorType]:
+    """Types of values between operators, as onnx infers them; of none if it cannot."""
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except Exception:  # of any kind, as it comes from onnx's C++: then nothing is known, and nothing is fused
+        return {}
+    return {value.name: tensor_type(value) for value in inferred.graph.value_info if value.type.HasField("tensor_type")}
+
+
+def _converted(model: ModelProto, version: int) -> ModelProto:
+    try:
+        return onnx.version_converter.convert_version(model, OLDEST)
+    except Exception as error:  # of any kind, as it comes from onnx's C++
+        raise BadRequest(f"the model has opset {version}, which onnx cannot convert to {OLDEST}: {error}") from None
+
+
+def _nodes(proto: NodeProto, version: int) -> list[Node]:
+    if proto.domain not in DOMAINS:
+        raise UnsupportedOperator(
+            f"{proto.op_type} of the domain {proto.domain!r}; the device has operators of {', '.join(DOMAINS[1:])}"
+        )
+    attributes = {attribute.name: _attribute(attribute) for attribute in proto.attribute}
+    return [Node(proto.op_type, tuple(proto.input), tuple(proto.output), attributes, proto.name, version)]
+
+
+def _attribute(attribute: AttributeProto) -> Any:
+    value = helper.get_attribute_value(attribute)
+    if attribute.type == AttributeProto.TENSOR:
+        return numpy_helper.to_array(value)
+    if attribute.type == AttributeProto.STRING:
+        return value.decode()
+    if attribute.type == AttributeProto.STRINGS:
+        return [one.decode() for one in value]
+    if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS):
+        return list(value)
+    return value
+
+
+def tensor_type(value: ValueInfoProto) -> TensorType:
+    """The type of an input or output. Raises ``BadRequest`` for one that is no tensor."""
+    type: TypeProto = value.type
+    if not type.HasField("tensor_type"):
+        raise BadRequest(f"{value.name} is no tensor; the device has no sequences, maps or options")
+    kind = np.dtype(helper.tensor_dtype_to_np_dtype(type.tensor_type.elem_type))
+    if not type.tensor_type.HasField("shape"):
+        return TensorType(kind, None)
+    sides = [
+        side.dim_value if side.HasField("dim_value") else side.dim_param or None for side in type.tensor_type.shape.dim
+    ]
+    return TensorType(kind, tuple(sides))
+
+
+def supported(operator: str) -> bool:
+    """Whether the device has an operator."""
+    return operator in handlers()

@@ -1,0 +1,232 @@
+"""From a network to a graph of launches on a device.
+
+Operators run once while their launches are captured, on arrays of the shapes that inputs have. What depends on nothing
+but constants and shapes is computed on the host, by whoever read the network (``fold``); all else is work of the
+device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sley.driver import BadRequest, SleyError
+from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.device import Device
+from sley.runtime.device.graph import Graph
+from sley.runtime.device.stream import Stream
+from sley.runtime.errors import ShapeMismatch, UnsupportedType
+from sley.runtime.networks.file import save_network
+from sley.runtime.networks.graph import Array, Network, Node, TensorType
+from sley.runtime.networks.passes.constants import Fold
+from sley.runtime.networks.passes.order import optimised
+from sley.runtime.networks.passes.unused import leave_out_unused
+from sley.runtime.networks.registry import UnsupportedOperator, handlers
+
+Value = Buffer | Array
+STORED = {np.dtype(np.int64): np.dtype(np.int32), np.dtype(np.uint32): np.dtype(np.int32)}
+"""Types of networks that the device keeps in another one, after a look at their range."""
+
+
+def stored(array: Array, what: str) -> Array:
+    """As the device keeps it. Raises ``UnsupportedType`` for a type that it has not, ``BadRequest`` for integers beyond
+    int32."""
+    kind = STORED.get(array.dtype)
+    if kind is None:
+        if (
+            array.dtype in (np.float64, np.float16, np.uint8, np.int16, np.uint16, np.uint64)
+            or array.dtype.kind in "OUSc"
+        ):
+            raise UnsupportedType(f"{what} is {array.dtype}; the device has no such type: convert it")
+        return array
+    if array.size and (array.min() < -(1 << 31) or array.max() >= 1 << 31):
+        raise BadRequest(f"{what} holds integers beyond int32, which the device keeps {array.dtype} in")
+    return array.astype(kind)
+
+
+class Compilation:
+    """A network while it is compiled for a device.
+
+    Attributes
+    ----------
+    device, stream: where it runs. precision: of products of float32, as in ``nn.matmul``. known_values: what was
+        computed on the host.
+    """
+
+    def __init__(self, network: Network, device: Device, stream: Stream, fold: Fold, precision: str) -> None:
+        self.network, self.device, self.stream, self.precision = network, device, stream, precision
+        self._fold = fold
+        self.known_values: dict[str, Array] = {}
+        self._uploaded: dict[int, tuple[Array, Buffer]] = {}
+
+    def array(self, value: Value) -> Buffer:
+        """A value on the device; a constant is there once."""
+        if isinstance(value, Buffer):
+            return value
+        if id(value) not in self._uploaded:
+            self._uploaded[id(value)] = value, self.device.array(stored(value, "a constant"))
+        return self._uploaded[id(value)][1]
+
+    def known(self, node: Node, value: Value | None, what: str) -> Array:
+        """A value that must be known when the network is compiled. Raises ``UnsupportedOperator``."""
+        if not isinstance(value, np.ndarray):
+            raise UnsupportedOperator(
+                f"{node}: {what} is computed by the network; it must be known when it is compiled"
+            )
+        return value
+
+    def run(self, values: dict[str, Value]) -> None:
+        """Runs all operators. Raises ``UnsupportedOperator``, with all that are missing."""
+        table = handlers()
+        missing: list[str] = []
+        unknown: set[str] = set()
+        for node in self.network.nodes:
+            needed = [name for name in node.inputs if name]
+            if unknown & set(needed):
+                unknown |= set(node.outputs)
+                if node.operator not in table:
+                    missing.append(f"{node}: no such operator on the device")
+                continue
+            inputs = [values[name] if name else None for name in node.inputs]
+            try:
+                results = self._results(table.get(node.operator), node, inputs)
+            except UnsupportedOperator as error:
+                missing.append(str(error))
+                unknown |= set(node.outputs)
+                continue
+            except SleyError as error:
+                error.add_note(f"in {node} of {self.network.name!r}")
+                raise
+            made = {name: result for name, result in zip(node.outputs, results, strict=False) if name}
+            values |= made
+            self.known_values |= {name: value for name, value in made.items() if isinstance(value, np.ndarray)}
+        if missing:
+            lines = "\n  ".join(dict.fromkeys(missing))
+            raise UnsupportedOperator(f"{self.network.name!r} has what the device does not do:\n  {lines}")
+
+    def _results(self, handler: Any, node: Node, inputs: list[Value | None]) -> Sequence[Value]:
+        if node.operator == "Shape" and isinstance(inputs[0], Buffer):
+            shape = inputs[0].shape[node.attributes.get("start", 0) : node.attributes.get("end")]
+            return [np.array(shape, np.int64)]
+        if node.operator == "Size" and isinstance(inputs[0], Buffer):
+            return [np.array(inputs[0].size, np.int64)]
+        if all(value is None or isinstance(value, np.ndarray) for value in inputs) and not node.attributes.get(
+            "random"
+        ):
+            return self._fold(node, [value for value in inputs if not isinstance(value, Buffer)])
+        if handler is None:
+            raise UnsupportedOperator(f"{node}: no such operator on the device")
+        result = handler(self, node, *inputs)
+        return result if isinstance(result, tuple) else (result,)
+
+
+class CompiledNetwork:
+    """A network on a device: called with its inputs it gives its outputs, as numpy arrays, by one doorbell.
+
+    Attributes
+    ----------
+    network: what it is made of. inputs, outputs: device arrays by name. graph: the launches.
+    """
+
+    def __init__(
+        self, network: Network, inputs: dict[str, Buffer], outputs: dict[str, Value], graph: Graph, stream: Stream
+    ) -> None:
+        self.network, self.inputs, self.outputs, self.graph = network, inputs, outputs, graph
+        self.stream = stream
+
+    def __call__(self, *values: Any, **named: Any) -> dict[str, Array]:
+        """Runs it on inputs in order or by name. Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``."""
+        self.write(*values, **named)
+        self.launch()
+        return self.read()
+
+    def save(self, path: str | Path) -> None:
+        """Writes the network, with these shapes, to a file for ``load_network``, of any chip."""
+        save_network(self.network, path)
+
+    def write(self, *values: Any, **named: Any) -> None:
+        """Sets inputs."""
+        given = dict(zip(self.inputs, values, strict=False)) | named
+        if set(given) != set(self.inputs) or len(values) > len(self.inputs):
+            raise BadRequest(f"{self.network.name!r} takes {', '.join(self.inputs)}; given were {', '.join(given)}")
+        for name, value in given.items():
+            self.inputs[name].write(stored(np.asarray(value), name))
+
+    def launch(self) -> None:
+        """Submits the work; returns before it is done."""
+        if len(self.graph):
+            self.graph.launch()
+
+    def read(self) -> dict[str, Array]:
+        """Outputs behind all work so far, in the types that the network says."""
+        found = {}
+        for name, value in self.outputs.items():
+            array = value.numpy() if isinstance(value, Buffer) else value
+            found[name] = array.astype(self.network.outputs[name].dtype, copy=False)
+        return found
+
+
+def compile_network(
+    network: Network,
+    device: Device,
+    fold: Fold,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    *,
+    known: Mapping[str, Array] | None = None,
+    precision: str = "highest",
+    stream: Stream | None = None,
+) -> CompiledNetwork:
+    """The network for inputs of these shapes, and for some that are known already.
+
+    Parameters
+    ----------
+    shapes: of inputs whose type leaves sides open.
+    known: inputs that never change, such as the sizes of a reshape.
+    precision: of products of float32: "highest", "high" or "medium", as in ``nn.matmul``.
+
+    Raises ``UnsupportedOperator`` that lists everything that is missing, ``ShapeMismatch``, ``UnsupportedType``.
+    """
+    run, network = stream or device.stream, optimised(network, fold)
+    values: dict[str, Value] = {
+        name: np.asarray(value) for name, value in {**network.constants, **(known or {})}.items()
+    }
+    inputs: dict[str, Buffer] = {}
+    for name, type in network.inputs.items():
+        if name in values:
+            continue
+        shape = _shape(name, type, (shapes or {}).get(name))
+        inputs[name] = device.empty(shape, stored(np.zeros(0, type.dtype), name).dtype)
+    values |= inputs
+    compilation = Compilation(network, device, run, fold, precision)
+    with run.capture() as graph:
+        compilation.run(values)
+        outputs: dict[str, Value] = {}
+        for name in network.outputs:
+            outputs[name] = values[name]
+    return CompiledNetwork(_specialised(network, inputs, compilation.known_values), inputs, outputs, graph, run)
+
+
+def _specialised(network: Network, inputs: Mapping[str, Buffer], known: Mapping[str, Array]) -> Network:
+    """The network for these inputs: what turned out to be known are constants."""
+    nodes = [node for node in network.nodes if not all(name in known for name in node.outputs if name)]
+    types = {name: TensorType(network.inputs[name].dtype, array.shape) for name, array in inputs.items()}
+    fixed = replace(network, inputs=types, nodes=nodes, constants={**network.constants, **known})
+    return leave_out_unused(fixed)
+
+
+def _shape(name: str, type: TensorType, given: Sequence[int] | None) -> tuple[int, ...]:
+    if given is not None:
+        sides = tuple(int(side) for side in given)
+        if type.shape is not None and (
+            len(sides) != len(type.shape)
+            or any(isinstance(side, int) and side != own for side, own in zip(type.shape, sides, strict=True))
+        ):
+            raise ShapeMismatch(f"{name} has shape {sides}; the network takes {type.shape}")
+        return sides
+    if type.shape is None or any(not isinstance(side, int) for side in type.shape):
+        raise ShapeMismatch(f"{name} has sides that are not known, {type.shape}; give its shape")
+    return tuple(side for side in type.shape if isinstance(side, int))

@@ -1,0 +1,155 @@
+"""Convolutions of images, whose channels are the second axis in networks and the last one on the
+device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sley.runtime.device.buffer import Buffer
+from sley.runtime.networks.compilation import Compilation, Value
+from sley.runtime.networks.graph import Node
+from sley.runtime.networks.registry import UnsupportedOperator, operator
+from sley.runtime.nn import operators as nn
+
+
+def channels_last(c: Compilation, x: Buffer) -> Buffer:
+    """[images, ..., channels], side by side; a copy if they do not lie so."""
+    view = x.transpose(0, *range(2, x.ndim), 1)
+    if view.shape[-1] == 1 or view.strides[-1] == view.dtype.itemsize:
+        return view
+    return nn.copy(view, out=c.device.empty(view.shape, view.dtype), stream=c.stream)
+
+
+def channels_first(x: Buffer) -> Buffer:
+    """A view as networks see images."""
+    return x.transpose(0, x.ndim - 1, *range(1, x.ndim - 1))
+
+
+def sides_of(node: Node, sizes: tuple[int, ...], window: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Padding in front and behind along each dimension."""
+    count, auto = len(window), node.attributes.get("auto_pad", "NOTSET")
+    steps, spreads = (node.attributes.get(name, [1] * count) for name in ("strides", "dilations"))
+    if auto in ("NOTSET", "VALID"):
+        pads = node.attributes.get("pads", [0] * (2 * count)) if auto == "NOTSET" else [0] * (2 * count)
+        return list(zip(pads[:count], pads[count:], strict=True))
+    found = []
+    for size, taps, step, spread in zip(sizes, window, steps, spreads, strict=True):
+        total = max((-(-size // step) - 1) * step + (taps - 1) * spread + 1 - size, 0)
+        small = total // 2
+        found.append((small, total - small) if auto == "SAME_UPPER" else (total - small, small))
+    return found
+
+
+@operator("Conv")
+def conv(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = None) -> Buffer:
+    images, weights = c.array(x), c.known(node, w, "the weights")
+    dimensions = images.ndim - 2
+    if dimensions not in (1, 2, 3):
+        raise UnsupportedOperator(f"{node}: of {dimensions} dimensions; the device has 1 to 3")
+    taps = weights.transpose(*range(2, weights.ndim), 1, 0)
+    pads = sides_of(node, images.shape[2:], taps.shape[:dimensions])
+    steps, spreads = (tuple(node.attributes.get(name, [1] * dimensions)) for name in ("strides", "dilations"))
+    groups = node.attributes.get("group", 1)
+    row = None if bias is None else c.array(bias)
+    view = channels_last(c, images)
+    more: dict[str, Any] = {"groups": groups, "bias": row, "stream": c.stream}
+    if images.dtype == np.float32:
+        more["precision"] = c.precision
+    relu = bool(node.attributes.get("relu", 0))
+    if dimensions != 3:
+        more["relu"] = relu
+    if dimensions == 3:
+        more.pop("precision", None)
+        padded = nn.pad(view, [*pads, (0, 0)], stream=c.stream) if any(map(sum, pads)) else view
+        result = nn.conv3d(padded, taps, stride=steps, dilation=spreads, **more)
+        return channels_first(nn.relu(result, out=result, stream=c.stream) if relu else result)
+    if dimensions == 1:
+        result = nn.conv1d(view, taps, stride=steps[0], padding=pads[0], dilation=spreads[0], **more)
+        return channels_first(result)
+    function = nn.conv2d_float32 if images.dtype == np.float32 else nn.conv2d
+    padding: Any = tuple(pads)
+    return channels_first(function(view, taps, stride=steps, padding=padding, dilation=spreads, **more))
+
+
+@operator("ConvInteger")
+def conv_integer(
+    c: Compilation, node: Node, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None
+) -> Buffer:
+    for zero in (x_zero, w_zero):
+        if zero is not None and np.any(c.known(node, zero, "a zero point")):
+            raise UnsupportedOperator(f"{node}: zero points other than 0")
+    result: Buffer = conv(c, node, x, w)
+    return result
+
+
+@operator("ConvTranspose")
+def conv_transpose(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = None) -> Buffer:
+    images, weights = c.array(x), c.known(node, w, "the weights")
+    count = images.ndim - 2
+    if count not in (1, 2, 3):
+        raise UnsupportedOperator(f"{node}: of {count} dimensions; the device has 1 to 3")
+    taps = weights.transpose(*range(2, weights.ndim), 1, 0)
+    steps, spreads = (list(node.attributes.get(name, [1] * count)) for name in ("strides", "dilations"))
+    before, extra = _edges(node, images.shape[2:], taps.shape[:count], steps, spreads)
+    view = channels_last(c, images)
+    row = None if bias is None else c.array(bias)
+    more: dict[str, Any] = {"groups": node.attributes.get("group", 1), "bias": row, "stream": c.stream}
+    if count == 1:
+        view, taps = view.reshape(view.shape[0], 1, *view.shape[1:]), taps[None]
+        steps, spreads, before, extra = [1, *steps], [1, *spreads], [0, *before], [0, *extra]
+    function: Any = nn.conv_transpose3d if count == 3 else nn.conv_transpose2d
+    grown = tuple(max(value, 0) for value in extra)
+    result = function(
+        view,
+        taps,
+        stride=tuple(steps),
+        padding=tuple(before),
+        output_padding=grown,
+        dilation=tuple(spreads),
+        **more,
+    )
+    ends = [slice(0, size + min(value, 0)) for size, value in zip(result.shape[1:-1], extra, strict=True)]
+    result = result[(slice(None), *ends)]
+    return channels_first(result[:, 0] if count == 1 else result)
+
+
+def _edges(
+    node: Node, sizes: tuple[int, ...], taps: tuple[int, ...], steps: list[int], spreads: list[int]
+) -> tuple[list[int], list[int]]:
+    """Elements cut off in front, and elements more behind than with as many cut off there, along each dimension."""
+    count, auto = len(sizes), node.attributes.get("auto_pad", "NOTSET")
+    more = list(node.attributes.get("output_padding", [0] * count))
+    pads = list(node.attributes.get("pads", [0] * (2 * count)))
+    wanted = node.attributes.get("output_shape")
+    if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [size * step for size, step in zip(sizes, steps, strict=True)]
+    if wanted is not None:
+        every = zip(sizes, taps, steps, spreads, wanted, strict=True)
+        for number, (size, own, step, spread, out) in enumerate(every):
+            total = (size - 1) * step + more[number] + (own - 1) * spread + 1 - out
+            more[number] += max(-total, 0)
+            small = max(total, 0) // 2
+            large = max(total, 0) - small
+            first = small if auto == "SAME_UPPER" else large
+            pads[number], pads[number + count] = first, small + large - first
+    before, behind = pads[:count], pads[count:]
+    return before, [m + a - b for m, a, b in zip(more, before, behind, strict=True)]
+
+
+@operator("AffineGrid")
+def affine_grid(c: Compilation, node: Node, theta: Value, size: Value) -> Buffer:
+    """Places of pixels between -1 and 1, and 1, times the matrices of theta."""
+    images, _, *sides = (int(side) for side in c.known(node, size, "the size").ravel())
+    axes = []
+    for side in sides:
+        if node.attributes.get("align_corners", 0):
+            axes.append(np.linspace(-1, 1, side))
+        else:
+            axes.append((np.arange(side) * 2 + 1) / side - 1)
+    spots = np.stack([*reversed(np.meshgrid(*axes, indexing="ij")), np.ones(sides)], -1)
+    matrix = c.array(theta)
+    grid = c.array(spots.reshape(1, -1, len(sides) + 1).astype(np.float32))
+    result = nn.matmul(grid, matrix.mT, precision=c.precision, stream=c.stream)
+    return result.reshape(images, *sides, len(sides))

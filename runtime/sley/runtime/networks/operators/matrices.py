@@ -1,0 +1,163 @@
+"""Products of matrices, and integers that stand for reals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sley.runtime.device.buffer import Buffer
+from sley.runtime.networks.compilation import Compilation, Value
+from sley.runtime.networks.graph import Node
+from sley.runtime.networks.registry import UnsupportedOperator, operator
+from sley.runtime.nn import operators as nn
+
+
+@operator("MatMul")
+def matmul(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
+    return nn.matmul(c.array(x), c.array(y), precision=c.precision, stream=c.stream)
+
+
+@operator("Gemm")
+def gemm(c: Compilation, node: Node, a: Value, b: Value, bias: Value | None = None) -> Buffer:
+    left, right = c.array(a), c.array(b)
+    left = left.T if node.attributes.get("transA", 0) else left
+    right = right.T if node.attributes.get("transB", 0) else right
+    result = nn.matmul(left, right, precision=c.precision, stream=c.stream)
+    alpha, beta = node.attributes.get("alpha", 1.0), node.attributes.get("beta", 1.0)
+    if alpha != 1:
+        result = nn.mul(result, alpha, stream=c.stream)
+    return result if bias is None else nn.add(result, c.array(bias), alpha=beta, stream=c.stream)
+
+
+@operator("MatMulInteger")
+def matmul_integer(
+    c: Compilation, node: Node, x: Value, y: Value, x_zero: Value | None = None, y_zero: Value | None = None
+) -> Buffer:
+    return centred_product(c, x, y, x_zero, y_zero)
+
+
+def centred_product(c: Compilation, x: Value, y: Value, x_zero: Value | None, y_zero: Value | None) -> Buffer:
+    """(x - x_zero) · (y - y_zero) of int8 in int32: the product, less sums of rows and columns times zero points."""
+    left, right = c.array(x), c.array(y)
+    total = nn.matmul(left, right, stream=c.stream)
+    inner = left.shape[-1]
+    zeros = [_zero(c, zero, row) for zero, row in ((x_zero, False), (y_zero, True))]
+    if zeros[1] is not None:
+        rows = nn.sum(left, -1, True, stream=c.stream)
+        total = nn.sub(total, nn.mul(rows, zeros[1], stream=c.stream), stream=c.stream)
+    if zeros[0] is not None:
+        columns = nn.sum(right, -2, True, stream=c.stream)
+        if zeros[1] is not None:
+            columns = nn.sub(columns, nn.mul(zeros[1], inner, stream=c.stream), stream=c.stream)
+        total = nn.sub(total, nn.mul(columns, zeros[0], stream=c.stream), stream=c.stream)
+    return total
+
+
+def _zero(c: Compilation, zero: Value | None, row: bool) -> Buffer | None:
+    """A zero point as int32 that is broadcast: one for all, for each row of the left or each column of the right."""
+    if zero is None or (isinstance(zero, np.ndarray) and not zero.any()):
+        return None
+    array = nn.cast(c.array(zero), np.int32, stream=c.stream)
+    if array.size == 1:
+        return array.reshape(1, 1)
+    if array.ndim == 1:
+        return array.reshape(1, -1) if row else array.reshape(-1, 1)
+    return array
+
+
+@operator("QLinearMatMul")
+def qlinear_matmul(
+    c: Compilation,
+    node: Node,
+    x: Value,
+    x_scale: Value,
+    x_zero: Value,
+    y: Value,
+    y_scale: Value,
+    y_zero: Value,
+    scale: Value,
+    zero: Value,
+) -> Buffer:
+    total = centred_product(c, x, y, x_zero, y_zero)
+    product = nn.mul(c.array(x_scale), c.array(y_scale), stream=c.stream)
+    factor = nn.div(product, c.array(scale), stream=c.stream)
+    shift = nn.cast(c.array(zero), np.float32, stream=c.stream)
+    wide = nn.mul(nn.cast(total, np.float32, stream=c.stream), factor, stream=c.stream)
+    return nn.cast(nn.add(wide, shift, stream=c.stream), np.int8, stream=c.stream)
+
+
+DETERMINANTS = 4
+"""The largest matrices whose determinants are computed, by expansion along rows."""
+
+
+@operator("Det")
+def determinant(c: Compilation, node: Node, x: Buffer) -> Buffer:
+    if x.shape[-1] != x.shape[-2] or x.shape[-1] > DETERMINANTS:
+        raise UnsupportedOperator(f"{node}: matrices of {x.shape[-2:]}; they are square, of up to {DETERMINANTS} rows")
+    return _minor(c, x, 0, tuple(range(x.shape[-1])))
+
+
+def _minor(c: Compilation, x: Buffer, row: int, columns: tuple[int, ...]) -> Buffer:
+    """The determinant of the rows from ``row`` on in these columns."""
+    if len(columns) == 1:
+        return x[..., row, columns[0]]
+    total: Buffer | None = None
+    for place, column in enumerate(columns):
+        rest = _minor(c, x, row + 1, columns[:place] + columns[place + 1 :])
+        term = nn.mul(x[..., row, column], rest, stream=c.stream)
+        total = term if total is None else (nn.sub if place % 2 else nn.add)(total, term, stream=c.stream)
+    assert total is not None
+    return total
+
+
+@operator("QuantizeLinear")
+def quantize(c: Compilation, node: Node, x: Buffer, scale: Value, zero: Value | None = None) -> Buffer:
+    zero_type = np.dtype(np.uint8) if zero is None else zero.dtype
+    if zero_type != np.int8:
+        raise UnsupportedOperator(f"{node}: to {zero_type}; the device quantises to int8")
+    factor, shift = (_along(c, node, value, x) for value in (scale, zero))
+    wide = nn.div(x, factor, stream=c.stream)
+    wide = nn.round(wide, stream=c.stream)
+    return nn.cast(nn.add(wide, shift, stream=c.stream), np.int8, stream=c.stream)
+
+
+@operator("DequantizeLinear")
+def dequantize(c: Compilation, node: Node, x: Buffer, scale: Value, zero: Value | None = None) -> Buffer:
+    factor = _along(c, node, scale, x)
+    shift: Any = 0.0 if zero is None else nn.cast(_along(c, node, zero, x), np.float32, stream=c.stream)
+    return nn.dequantize(x, factor, shift, stream=c.stream)
+
+
+def _along(c: Compilation, node: Node, value: Value | None, x: Buffer) -> Buffer:
+    """Scales or zero points, one or one for each element of an axis."""
+    if node.attributes.get("block_size", 0):
+        raise UnsupportedOperator(f"{node}: scales of blocks")
+    assert value is not None
+    array = c.array(value)
+    if array.size == 1:
+        return array.reshape(*(1 for _ in x.shape))
+    axis = node.attributes.get("axis", 1) % x.ndim
+    return array.reshape(*(array.size if number == axis else 1 for number in range(x.ndim)))
+
+
+@operator("Einsum")
+def einsum(c: Compilation, node: Node, *values: Value) -> Buffer:
+    equation = node.attributes["equation"].replace(" ", "")
+    arrays = [c.array(value) for value in values]
+    left, _, right = equation.partition("->")
+    terms = left.split(",")
+    if not right or "." in equation or any(len(set(term)) < len(term) for term in [*terms, right]):
+        raise UnsupportedOperator(f"{node}: {equation!r}; indices are letters, each once in a term, with a result")
+    letters = [*right, *sorted(set(left) - set(right) - {","})]
+    total: Buffer | None = None
+    for term, array in zip(terms, arrays, strict=True):
+        spots = [letters.index(letter) for letter in term]
+        order = sorted(range(len(term)), key=spots.__getitem__)
+        view = array.transpose(*order) if order else array
+        index = tuple(slice(None) if letter in term else None for letter in letters)
+        wide = view[index]
+        total = wide if total is None else nn.mul(total, wide, stream=c.stream)
+    assert total is not None
+    axes = tuple(range(len(right), len(letters)))
+    return nn.sum(total, axes, stream=c.stream) if axes else total

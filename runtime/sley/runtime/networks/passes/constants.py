@@ -1,0 +1,22 @@
+"""Operators on constants alone are computed on the host, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sley.runtime.networks.graph import Array, Network, Node
+
+Fold = Callable[[Node, Sequence[Array | None]], Sequence[Array]]
+"""Computes an operator on the host."""
+
+
+def fold_constants(network: Network, fold: Fold) -> Network:
+    """Runs the pass."""
+    constants, nodes = dict(network.constants), []
+    for node in network.nodes:
+        if any(name and name not in constants for name in node.inputs):
+            nodes.append(node)
+            continue
+        results = fold(node, [constants[name] if name else None for name in node.inputs])
+        constants |= {name: value for name, value in zip(node.outputs, results, strict=False) if name}
+    return network.with_nodes(nodes, constants)

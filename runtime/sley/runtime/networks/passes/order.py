@@ -1,0 +1,34 @@
+"""The passes in their order."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+
+from sley.runtime.networks.graph import Network
+from sley.runtime.networks.passes.activation import fuse_activation
+from sley.runtime.networks.passes.batch_norm import fold_batch_norm
+from sley.runtime.networks.passes.constants import Fold, fold_constants
+from sley.runtime.networks.passes.regions import form_regions
+from sley.runtime.networks.passes.unused import leave_out_unused
+from sley.runtime.tile.compiler import DUMP
+
+PASSES: dict[str, Callable[[Network], Network]] = {
+    "unused": leave_out_unused,
+    "batch_norm": fold_batch_norm,
+    "activation": fuse_activation,
+    "regions": form_regions,
+}
+
+
+def optimised(network: Network, fold: Fold) -> Network:
+    """The network behind all passes; it is printed behind those that ``SLEY_DUMP`` names. ``fold``: computes operators
+    on the host."""
+    network = fold_constants(network, fold)
+    wanted = set(os.environ.get(DUMP, "").split(","))
+    for name, run in PASSES.items():
+        network = run(network)
+        if name in wanted:
+            print(f"# behind {name}\n{network}", file=sys.stderr)
+    return network

@@ -1,0 +1,99 @@
+"""int8 from floats and back, with scales for a whole array or for each channel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sley.driver import BadRequest
+from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.stream import Stream
+from sley.runtime.nn import sums
+from sley.runtime.nn.mapping import FP32, INT8, Operand, mapped
+from sley.runtime.tile import language as tile
+
+
+def quantize(
+    x: Buffer, scale: Operand, zero_point: Operand = 0.0, *, out: Buffer | None = None, stream: Stream | None = None
+) -> Buffer:
+    """x · (1 / scale) + zero point, rounded half to even and saturated to int8.
+
+    Parameters
+    ----------
+    x: bfloat16 or float32.
+    scale: a number above 0, or an array of float32, broadcast: one for each channel. zero_point: as scale.
+
+    Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
+    """
+    if isinstance(scale, int | float) and not scale > 0:
+        raise BadRequest(f"scale is {scale}; it is above 0")
+    return mapped(
+        "quantize", _quantized, x, _float(scale), _float(zero_point), dtype=INT8, computed=FP32, out=out, stream=stream
+    )
+
+
+def dequantize(
+    x: Buffer,
+    scale: Operand,
+    zero_point: Operand = 0.0,
+    *,
+    dtype: Any = FP32,
+    out: Buffer | None = None,
+    stream: Stream | None = None,
+) -> Buffer:
+    """(x - zero point) · scale as float32 or bfloat16; of int8, or of sums in int32; parameters as those of
+    ``quantize``.
+    """
+    kind = FP32 if dtype is FP32 else dtype
+    return mapped(
+        "dequantize",
+        _dequantized,
+        x,
+        _float(scale),
+        _float(zero_point),
+        dtype=kind,
+        computed=FP32,
+        out=out,
+        stream=stream,
+    )
+
+
+def requantize(
+    x: Buffer, scale: Operand, *, relu: bool = False, out: Buffer | None = None, stream: Stream | None = None
+) -> Buffer:
+    """Sums in int32 times scale, clipped below zero if ``relu``, rounded and saturated to int8."""
+    function = _requantized_relu if relu else _requantized
+    return mapped("requantize", function, x, _float(scale), dtype=INT8, computed=FP32, out=out, stream=stream)
+
+
+def absmax_scale(x: Buffer, axis: sums.Axes = None, *, stream: Stream | None = None) -> Buffer:
+    """The largest absolute value along axes, by 127, at least 2^-100: the scale of a dynamic quantisation, float32 with
+    one element along these axes.
+    """
+    largest = sums.amax(x, axis, True, stream=stream)
+    smallest = sums.amin(x, axis, True, stream=stream)
+    return mapped("absmax_scale", _scale, largest, smallest, dtype=FP32, computed=FP32, stream=stream)
+
+
+def _float(value: Operand) -> Operand:
+    return float(value) if isinstance(value, int) else value
+
+
+def _quantized(x: Any, scale: Any, zero_point: Any) -> Any:
+    inverse = 1 / scale if isinstance(scale, float) else tile.reciprocal(scale)
+    return x * inverse + zero_point
+
+
+def _dequantized(x: Any, scale: Any, zero_point: Any) -> Any:
+    return (x - zero_point) * scale
+
+
+def _requantized(x: Any, scale: Any) -> Any:
+    return x * scale
+
+
+def _requantized_relu(x: Any, scale: Any) -> Any:
+    return tile.maximum(x * scale, 0.0)
+
+
+def _scale(largest: Any, smallest: Any) -> Any:
+    return tile.maximum(tile.maximum(largest, -smallest) * (1 / 127), 2.0**-100)

@@ -1,0 +1,128 @@
+"""From a kernel and the types of a launch to a program: choices are made, and what is kept on disk is used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from sley.abi.config import ChipConfig
+from sley.runtime.errors import KernelError
+from sley.runtime.tile.arguments import Call, Types
+from sley.runtime.tile.choices import Choice, Grid, Sides, candidates, sides
+from sley.runtime.tile.compiler import Compiled, compile_function, prepare
+from sley.runtime.tile.ir import Function
+from sley.runtime.tile.operations import RoomError
+from sley.runtime.tile.programs import keep_choice, keep_program, kept_choice, kept_program, key_of
+from sley.runtime.tile.schedule import Schedule
+
+
+class Traceable(Protocol):
+    """What a program is made of: a kernel."""
+
+    name: str
+
+    def function(self, arrays: dict[str, Types], constants: dict[str, Any], grid: Sides) -> Function:
+        """The tile IR for these types."""
+
+
+class Bindable(Traceable, Protocol):
+    """A kernel with the arguments of a launch."""
+
+    def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> Call:
+        """Arrays and constants by name."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Constants, the grid that follows from them, and the cycles that it is thought to take; 0 if nobody asked."""
+
+    constants: dict[str, Any]
+    grid: Sides
+    cycles: int = 0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A kernel for arrays of these types, on a chip, with constants of which some may be choices."""
+
+    kernel: Traceable
+    arrays: dict[str, Types]
+    constants: Mapping[str, Any]
+    grid: Grid
+    config: ChipConfig
+    schedule: Schedule
+
+    def candidates(self) -> list[Candidate]:
+        """All combinations of choices, as they are written. Raises ``TileError``, ``BadRequest``."""
+        name = self.kernel.name
+        return [Candidate(made, sides(self.grid, name, made)) for made in candidates(name, self.constants)]
+
+    def ranked(self) -> list[Candidate]:
+        """Candidates that have room, those with the least cycles first; of equal ones the first. Raises ``RoomError``
+        if none has: that of the one that lacks least."""
+        found, errors = [], []
+        for candidate in self.candidates():
+            function = self.kernel.function(self.arrays, candidate.constants, candidate.grid)
+            try:
+                cycles = prepare(function, self.config, self.schedule, verified=False).cycles
+            except RoomError as error:
+                errors.append(error)
+                continue
+            found.append(Candidate(candidate.constants, candidate.grid, cycles))
+        if not found:
+            raise no_room(self.kernel.name, errors)
+        return sorted(found, key=lambda candidate: candidate.cycles)
+
+    def program(self, candidate: Candidate) -> Compiled:
+        """The program of a candidate. Raises ``TileError``, ``KernelError``."""
+        function = self.kernel.function(self.arrays, candidate.constants, candidate.grid)
+        key = key_of(function, self.config, self.schedule)
+        compiled = kept_program(key)
+        if compiled is None:
+            compiled = compile_function(function, self.config, self.schedule)
+            keep_program(key, compiled)
+        return compiled
+
+    def choice_key(self) -> str:
+        """What a choice is kept by: the first candidate, and what the others are."""
+        tried = self.candidates()
+        function = self.kernel.function(self.arrays, tried[0].constants, tried[0].grid)
+        choices = {name: value for name, value in self.constants.items() if isinstance(value, Choice)}
+        return key_of(function, self.config, self.schedule, choices)
+
+
+def build(problem: Problem) -> tuple[Candidate, Compiled]:
+    """The candidate with the least cycles that is a program, and that. Raises ``TileError``, ``KernelError``."""
+    tried = problem.candidates()
+    if len(tried) == 1:
+        return tried[0], problem.program(tried[0])
+    key = problem.choice_key()
+    number = kept_choice(key)
+    if number is not None and number < len(tried):
+        return tried[number], problem.program(tried[number])
+    errors = []
+    for candidate in problem.ranked():
+        try:
+            compiled = problem.program(candidate)
+        except KernelError as error:  # too many instructions, registers or semaphores
+            errors.append(error)
+            continue
+        keep_choice(key, numbered(tried, candidate))
+        return candidate, compiled
+    raise no_room(problem.kernel.name, errors)
+
+
+def numbered(tried: Sequence[Candidate], candidate: Candidate) -> int:
+    """Which of the candidates one is."""
+    return next(number for number, other in enumerate(tried) if other.constants == candidate.constants)
+
+
+def no_room(kernel: str, errors: Sequence[KernelError]) -> KernelError:
+    """The error if no candidate is a program: that of the one that lacks least, or else the first one's."""
+    least = min(errors, key=lambda error: error.lack if isinstance(error, RoomError) else float("inf"))
+    if len(errors) == 1:
+        return least
+    if isinstance(least, RoomError):
+        return RoomError(f"none of the {len(errors)} choices of {kernel} has room; the closest: {least}", least.lack)
+    return KernelError(f"none of the {len(errors)} choices of {kernel} can be compiled; the first: {least}")

@@ -1,0 +1,231 @@
+"""Cycles of a tile kernel in closed form, before any instruction is made.
+
+Each operation keeps its unit for so long, and is through so much later. Units overlap, so a round of a loop takes as
+long as its busiest unit, but no less than the time from the first to the last use of a tile, divided by its slots, nor
+than a product that fills its queue and the loads behind it. Loops multiply. What is not in it: memory that two units
+want in the same cycle.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from math import ceil, gcd
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit
+from sley.abi.instructions import Space
+from sley.abi.timing import BF16_ROW, DOORBELL_TO_INSTRUCTION, FP32_FUNCTION, INT8_ROW
+from sley.abi.types import ElementType
+from sley.abi.vector.operations import ADDER_OPS
+from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
+from sley.runtime.tile.operations import UNITS
+from sley.runtime.tile.passes.ahead import products
+from sley.runtime.tile.passes.buffers import Buffer
+from sley.runtime.tile.passes.order import Early, accesses
+from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
+from sley.runtime.tile.passes.regions import array_of, transposed
+from sley.runtime.tile.types import TileType
+
+# In cycles, as measured on the gateware with the default memory:
+START = DOORBELL_TO_INSTRUCTION + 130  # doorbell to the first request of a load
+FENCE = 48  # from the last beat of the last store to the fence
+ROUND_TRIP = 60  # a request to its data in the scratchpad
+ACKNOWLEDGED = 60  # the last beat of a store to its signal
+HANDOVER = 12  # a signal to the first row of who waits
+FURTHER = 2  # one more instruction of the vector unit like the one before it
+LANES = 20  # through the lanes, without functions
+JOINED = 14  # from a chunk to the next one that is joined with it
+ADDED = 8  # and through an adder of fp32 in them
+GAP = 0.75  # a run that does not continue the one before
+INSTRUCTION = 2  # of the sequencer
+TRANSFER, CHAIN, CHUNK, REDUCE, ROUND = 8, 6, 3, 16, 3  # instructions: of an operation, of each of its chunks, a round
+ROUNDS, HELD = "rounds", "held"
+"""What of a loop's time overlaps with nothing of the same loop, and what loads do not overlap with, as the sequencer
+waits for room in a queue."""
+Spans = dict[Buffer, tuple[int, int, frozenset[Unit]]]
+
+
+def _share(extent: int, size: int) -> float:
+    """Elements of an axis that a tile has, on average: the last one may have fewer."""
+    return size / -(-size // extent)
+
+
+@dataclass(frozen=True)
+class Time:
+    """``busy``: cycles that each unit is kept; ``whole``: from the first request to the last result; ``spans``: of each
+    buffer, when it is first and last in use, and by which units."""
+
+    busy: Counter[str]
+    whole: int
+    spans: Spans
+
+
+def price(function: Function, placement: Placement, config: ChipConfig, early: Early) -> int:
+    """Cycles from the doorbell to the fence. ``function``: in its last form. ``early``: what of loops
+    is issued a round ahead."""
+    x, y, z = function.grid
+    blocks = x * y * z
+    cost = _Cost(placement, config, min(blocks, config.cores), early)
+    time = cost.block(function.body)
+    turns = -(-blocks // config.cores)
+    return START + time.whole + (turns - 1) * max(time.busy.values(), default=0) + FENCE
+
+
+class _Cost:
+    def __init__(self, placement: Placement, config: ChipConfig, sharers: int, early: Early) -> None:
+        self.placement, self.config, self.sharers, self.early = placement, config, sharers, early
+
+    def block(self, block: Block) -> Time:
+        busy: Counter[str] = Counter()
+        whole, before = 0, ""
+        spans: Spans = {}
+        for op in block.ops:
+            begin = whole
+            if op.body is not None:
+                inner = self.loop(op)
+                busy.update(inner.busy)
+                whole, before = whole + inner.whole, ""
+            elif op.name in UNITS:
+                cycles, instructions, latency = getattr(self, f"_{op.name}")(op)
+                unit = UNITS[op.name].name
+                busy[unit] += cycles
+                busy[HELD] += self._held(op, cycles)
+                busy["SEQUENCER"] += instructions * INSTRUCTION
+                whole += cycles + (latency if unit != before else 0)
+                before = unit
+            for access in accesses(op, self.placement):
+                if isinstance(access.place, Buffer):
+                    first, _, units = spans.get(access.place, (begin, 0, frozenset()))
+                    spans[access.place] = first, whole, units | {access.unit}
+        return Time(busy, whole, spans)
+
+    def loop(self, op: Op) -> Time:
+        assert op.body is not None
+        body, count = self.block(op.body), op.attributes["count"]
+        body.busy["SEQUENCER"] += ROUND * INSTRUCTION
+        rounds = [
+            -(-(last - first) // buffer.slots)
+            for buffer, (first, last, units) in body.spans.items()
+            if buffer.loop is op and len(units) > 1
+        ]
+        loads = body.busy[Unit.LOAD.name]
+        held = body.busy.pop(HELD, 0)
+        behind = held + loads + ROUND_TRIP + HANDOVER if held and loads else 0
+        if op not in self.early:
+            rounds.append(behind)
+        period = max(*body.busy.values(), *rounds, 0)
+        busy = Counter({unit: cycles * count for unit, cycles in body.busy.items()})
+        # Ahead or not, the first loads of the loop are behind the last products of the time before.
+        busy[ROUNDS] = period * count + max(0, behind - period)
+        return Time(busy, body.whole + period * (count - 1), {})
+
+    # Each gives the cycles of its unit, instructions, and the latency behind it.
+
+    def _load(self, op: Op) -> tuple[int, int, int]:
+        tile = tile_type(op.result)
+        moved = self._moved(op, tile.shape) * self.sharers
+        rows = tile.shape[0] * chunks(tile, self.config)
+        return max(moved, rows), TRANSFER, ROUND_TRIP + HANDOVER
+
+    _gather = _load
+
+    def _store(self, op: Op) -> tuple[int, int, int]:
+        return self._moved(op, tile_shape(op.operands[-1])) * self.sharers, TRANSFER, ACKNOWLEDGED
+
+    _scatter = _store
+
+    def _moved(self, op: Op, shape: tuple[int, int]) -> int:
+        """Beats of the bus, and what lies between runs: rows, or columns if they are transposed."""
+        array, axes = array_of(op), op.attributes["axes"]
+        sizes = [
+            size if axis is None else _share(size, array.shape[axis]) for size, axis in zip(shape, axes, strict=True)
+        ]
+        runs, along = (1, 0) if transposed(op) else (0, 1)
+        count, size, bus = sizes[runs], sizes[along] * array.dtype.bytes, self.config.bus_bytes
+        if "everywhere" in op.attributes:
+            count = self.config.row_bytes // array.dtype.bytes
+        pitch = size if axes[runs] is None else array.strides[axes[runs]] * array.dtype.bytes
+        if pitch == size and op.name in ("load", "store"):
+            return ceil(count * size / bus)
+        beats = max(1.0, (size - gcd(int(pitch), bus)) / bus + 1)  # of a run that may begin anywhere in its first one
+        return ceil(count * (beats + GAP))
+
+    def _dot(self, op: Op) -> tuple[int, int, int]:
+        a, b, _ = op.operands
+        (rows, depth), (_, columns) = tile_shape(a), tile_shape(b)
+        dtype, n = tile_type(a).dtype, self.config.array
+        fold, weights = self.config.fold_depth(dtype), n
+        if depth < fold:
+            weights = -(-depth // weight_pairs(tile_type(b), self.config))
+        folds, tiles = -(-depth // fold), -(-columns // n)
+        through = n * ((BF16_ROW if dtype is ElementType.BF16 else INT8_ROW) + 1) + HANDOVER
+        each = max(rows, weights) * (1 + self._in_one_bank(a, b))
+        per_fold = tiles * each
+        if dtype is ElementType.BF16:
+            per_fold = max(per_fold, through if folds > 1 else 0)
+        return folds * per_fold, folds * tiles * 4 + folds * 4 + 8, through
+
+    def _held(self, op: Op, cycles: int) -> int:
+        """How long a product keeps the sequencer: until the last instructions have room in the queue."""
+        if op.name != "dot":
+            return 0
+        return max(0, cycles - cycles * self.config.unit_queue // (2 * products(op, self.config)))
+
+    def _chain(self, op: Op) -> tuple[int, int, int]:
+        shape, stages = op.attributes["shape"], op.attributes["stages"]
+        count = -(-shape[1] // self.config.array)
+        operands = [value for value in op.operands if isinstance(value.type, TileType)]
+        values = [*operands, op.result]
+        apart = any(tile_shape(value) != shape or tile_type(value).dtype is ElementType.INT8 for value in values)
+        apart = apart or bool(op.attributes["iota"])
+        twice = len(operands) > 1 and self._in_one_bank(*operands[:2])
+        rows = shape[0] * count * self.config.row_parts * (1 + twice)
+        latency = LANES + ADDED * sum(stage in ADDER_OPS for stage in (stages.binary, stages.binary2))
+        latency += ADDED * bool(stages.add) + (FP32_FUNCTION if stages.function is not None else 0)
+        instructions = CHAIN + (CHUNK * count if apart else 0)
+        return rows + latency + (FURTHER * (count - 1) if apart else 0), instructions, HANDOVER
+
+    def _reduce(self, op: Op) -> tuple[int, int, int]:
+        (source,) = op.operands
+        rows, columns = tile_shape(source)
+        count, parts = -(-columns // self.config.array), self.config.row_parts
+        latency = JOINED + ADDED * (op.attributes["kind"] == "sum")
+        if op.attributes["axis"] == 0:
+            fold = 43
+            return count * (rows * parts + fold + 2 * latency), REDUCE + count * (CHUNK + 2), HANDOVER
+        exchanges = self.config.array.bit_length() - 1
+        passes = count + exchanges
+        return passes * (rows * parts + latency), REDUCE + 2 * passes, HANDOVER
+
+    def _spread(self, op: Op) -> tuple[int, int, int]:
+        rows, _ = tile_shape(op.result)
+        passes = self.config.array.bit_length()
+        return passes * (rows * self.config.row_parts + LANES), REDUCE + 2 * passes, HANDOVER
+
+    def _join(self, op: Op) -> tuple[int, int, int]:
+        rows, columns = tile_shape(op.result)
+        count = -(-columns // self.config.array)
+        return count * (rows * self.config.row_parts + 2 * (LANES + ADDED)), CHAIN + count * 2 * CHUNK, HANDOVER
+
+    def _transpose(self, op: Op) -> tuple[int, int, int]:
+        rows, columns = tile_shape(op.operands[0])
+        return rows * (columns * self.config.row_parts + LANES), CHAIN + rows * 2 * CHUNK, HANDOVER
+
+    def _iota(self, op: Op) -> tuple[int, int, int]:
+        rows, columns = tile_shape(op.result)
+        steps = (rows * -(-columns // self.config.array)).bit_length() + 2 * self.config.array.bit_length()
+        return rows * -(-columns // self.config.array) + steps * (LANES + ADDED), CHAIN + steps * CHUNK, HANDOVER
+
+    def _in_one_bank(self, a: Value, b: Value) -> bool:
+        """Whether rows of two tiles are read from one bank, at two cycles for both."""
+        first, second = self.placement.of[a], self.placement.of[b]
+        if first.space is not second.space or first is second:
+            return False
+        scratchpad = first.space is Space.SCRATCHPAD
+        rows = self.config.scratchpad_rows if scratchpad else self.config.accumulator_rows
+        bank = rows // (self.config.scratchpad_banks if scratchpad else self.config.accumulator_banks)
+        one, other = (
+            range(buffer.first // bank, (buffer.first + buffer.all_rows - 1) // bank + 1) for buffer in (first, second)
+        )
+        return one.start < other.stop and other.start < one.stop

@@ -1,0 +1,37 @@
+"""What of a kernel the chip cannot do: types, functions, lists, and operations that take chains."""
+
+from __future__ import annotations
+
+from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
+from sley.runtime.tile.ir import Function, Op
+from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.types import TileType
+
+CHAINED = ("reduce", "join", "iota", "transpose", "spread")
+LISTED = ("gather", "scatter")
+
+
+def check_abilities(function: Function, config: ChipConfig) -> None:
+    """Raises ``TileError`` with the line of the first operation that the chip does not have."""
+    for op in function.body.walk():
+        problem = _problem(op, config)
+        if problem:
+            raise TileError(f"line {op.line}: {problem}")
+
+
+def _problem(op: Op, config: ChipConfig) -> str | None:
+    types = [value.type for value in (*op.operands, *op.results)]
+    narrow = any(isinstance(type, TileType) and type.dtype is ElementType.BF16 for type in types)
+    if narrow and not config.has(ElementType.BF16):
+        return f"{op.name} of bf16, which the chip {config.name} has not: its operand_types are int8 alone"
+    if op.name in LISTED and not config.gather:
+        return f"{op.name} takes lists, and the chip {config.name} has none: its gather is off"
+    if op.name in CHAINED and not config.vector_chains:
+        return f"{op.name} takes chains, and the chip {config.name} has no chains: its vector_chains is 0"
+    function = op.attributes["stages"].function if op.name == "chain" else None
+    if function is not None and function not in config.vector_functions:
+        known = ", ".join(known.name.lower() for known in config.vector_functions)
+        name = function.name.lower()
+        return f"the chip {config.name} has no {name}; its vector_functions are {known or 'none'}"
+    return None

@@ -1,0 +1,88 @@
+"""Transposes move to where tiles come from: to loads, which read columns in place of rows.
+
+Before: ``transpose`` of anything. After: of a tile that is loaded, or made of such tiles by element-wise operations,
+the load has its axes exchanged. Of a product that nobody else uses, so have those of both operands: (a b)^T is b^T a^T,
+sum by sum. A tile that others use as it is, is loaded twice. What is left is of tiles that are reduced or carried by
+loops.
+"""
+
+from __future__ import annotations
+
+from sley.runtime.tile.ir import Block, Function, Op, Value, replaced, tile_shape, uses
+from sley.runtime.tile.operations import LOADS, result_types
+from sley.runtime.tile.passes.chains import ELEMENTWISE
+from sley.runtime.tile.passes.simplify import drop_unused
+
+SOURCES = (*LOADS, "full", "iota")
+
+
+def move_transposes(function: Function) -> None:
+    """Runs the pass, in place."""
+    moves = _Moves(function)
+    for op in list(function.body.walk()):
+        if op.name == "transpose":
+            moved = moves.transposed(op.operands[0])
+            if moved is not None:
+                moves.found[op.result] = moved
+    replaced(function.body, {value: _last(value, moves.found) for value in moves.found})
+    drop_unused(function)
+
+
+def _last(value: Value, found: dict[Value, Value]) -> Value:
+    """A transpose of a transpose may be a third one."""
+    while value in found:
+        value = found[value]
+    return value
+
+
+class _Moves:
+    """``found``: what is in the place of a transpose's result."""
+
+    def __init__(self, function: Function) -> None:
+        self.users = uses(function.body)
+        self.makers: dict[Value, tuple[Op, Block]] = {}
+        self.found: dict[Value, Value] = {}
+        self._made: dict[Value, Value | None] = {}
+        self._know(function.body)
+
+    def _know(self, block: Block) -> None:
+        for op in block.ops:
+            self.makers |= dict.fromkeys(op.results, (op, block))
+            if op.body is not None:
+                self._know(op.body)
+
+    def transposed(self, value: Value) -> Value | None:
+        """The value with rows as columns, made where the value is; None if it would take a transpose."""
+        if tile_shape(value) == (1, 1) and value not in self.makers:
+            return value
+        if value not in self._made:
+            self._made[value] = self._make(*self.makers[value]) if value in self.makers else None
+        return self._made[value]
+
+    def _make(self, op: Op, block: Block) -> Value | None:
+        attributes, operands = dict(op.attributes), op.operands
+        if op.name == "transpose":
+            return operands[0]
+        if op.name == "splat":
+            return op.result
+        if op.name in SOURCES:
+            attributes["shape"] = attributes["shape"][::-1]
+            if op.name in LOADS:
+                attributes["axes"] = attributes["axes"][::-1]
+            if op.name == "gather":
+                attributes["along"] = 1 - attributes["along"]
+            if op.name == "iota":
+                attributes["axis"] = 1 - attributes["axis"]
+        elif op.name == "dot" and len(self.users[op.result]) == 1:
+            operands = [operands[1], operands[0], operands[2]]
+        elif op.name not in ELEMENTWISE:
+            return None
+        if op.name not in SOURCES:
+            moved = [self.transposed(operand) for operand in operands]
+            if None in moved:
+                return None
+            operands = [operand for operand in moved if operand is not None]
+        made = Op(op.name, operands, attributes, line=op.line)
+        made.results = [Value(type) for type in result_types(made)]
+        block.ops.insert(block.ops.index(op) + 1, made)
+        return made.result

@@ -1,0 +1,52 @@
+"""Operators with structure: their steps bit by bit, their results against float64, on arrays of any kind."""
+
+import element_operators
+import numpy as np
+import pytest
+from given import Given
+from golden_steps import judged_steps
+from loss_operators import LOSSES
+from matrix_operators import MATRICES
+from network_operators import NETWORKS
+from reduction_operators import SUMS
+from shape_operators import SHAPES
+
+from sley.runtime import Device, nn
+
+TABLE = SUMS | LOSSES | SHAPES | MATRICES | NETWORKS
+PROGRAMS = {
+    "adam_step", "argmax", "attention", "avg_pool2d", "conv2d", "embedding", "gelu", "global_avg_pool2d", "layer_norm",
+    "max_pool2d", "rms_norm", "rotary", "silu", "softmax",
+}  # fmt: skip
+"""What has programs of its own, and golden functions in ``sley.sim.golden``; a file of tests for each."""
+CASES = {case: name for name, case in reversed(TABLE.items())}
+"""Operators that share a case are tested once."""
+
+
+def run(device: Device, name: str, seed: int, special: float = 0.0) -> None:
+    with judged_steps(), np.errstate(all="ignore"):
+        TABLE[name](Given(device, seed, special))
+
+
+def test_every_operator_is_in_a_table() -> None:
+    operators = {name for name in nn.__all__ if name[0].islower()}
+    tables = {*TABLE, *element_operators.TABLE, *PROGRAMS}
+    assert operators == tables, (operators - tables, tables - operators)
+
+
+@pytest.mark.parametrize("name", CASES.values())
+def test_case(base: Device, name: str) -> None:
+    run(base, name, 0)
+    run(base, name, 1)
+
+
+@pytest.mark.parametrize("name", CASES.values())
+def test_extremes(base: Device, name: str) -> None:
+    run(base, name, 100, 0.05)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CASES.values())
+def test_many_cases(base: Device, name: str) -> None:
+    for seed in range(200, 208):
+        run(base, name, seed, 0.05 if seed % 3 == 0 else 0.0)

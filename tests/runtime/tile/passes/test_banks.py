@@ -1,0 +1,85 @@
+"""Buffers in banks: apart if two are read at the same time, never over each other; and how many slots they have."""
+
+import itertools
+import random
+
+import pytest
+
+from sley.abi.instructions import Space
+from sley.runtime.tile.ir import Block, Op
+from sley.runtime.tile.passes.banks import BESIDE, TOGETHER, conflicts, place_in_banks
+from sley.runtime.tile.passes.buffers import Buffer
+from sley.runtime.tile.passes.slots import choose_slots
+from sley.runtime.tile.text import parse
+
+PRODUCT = """sley.tile 1
+kernel product(%a: bf16[64, 64; 64, 1], %b: bf16[64, 64; 64, 1], %c: fp32[64, 64; 64, 1]) grid 1, 1, 1 {
+  %0: index = const() {value=0}
+  %1: bf16[64, 64] = load(%a, %0, %0) {axes=(0, 1), fill=0.0, shape=(64, 64)}
+  %2: bf16[64, 64] = load(%b, %0, %0) {axes=(0, 1), fill=0.0, shape=(64, 64)}
+  %3: fp32[64, 64] = full() {dtype=fp32, shape=(64, 64), value=0.0}
+  %4: fp32[64, 64] = dot(%1, %2, %3)
+  store(%c, %0, %0, %4) {axes=(0, 1)}
+}
+"""
+
+
+def buffer(rows: int, loop: Op | None = None, space: Space = Space.SCRATCHPAD) -> Buffer:
+    return Buffer(space, (rows, 1), rows, loop, 0)
+
+
+def test_operands_of_a_product_are_apart() -> None:
+    function = parse(PRODUCT)
+    values = {value.name or number: value for number, op in enumerate(function.body.ops) for value in op.results}
+    a, b, sums = buffer(256), buffer(256), buffer(256, space=Space.ACCUMULATOR)
+    costs = conflicts(function.body, {values[1]: a, values[2]: b, values[3]: sums, values[4]: sums})
+    assert costs[a][b] == TOGETHER
+    assert sums not in costs
+    place_in_banks([a, b], 1024, 2, costs)
+    assert {a.first // 512, b.first // 512} == {0, 1}
+
+
+def test_without_room_apart_they_are_packed() -> None:
+    parts = [buffer(300), buffer(300), buffer(424)]
+    costs = {a: {b: BESIDE for b in parts if b is not a} for a in parts}
+    place_in_banks(parts, 1024, 4, costs)
+    assert sorted(part.first for part in parts) in ([0, 300, 600], [0, 424, 724], [0, 300, 724])
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_two_overlap(seed: int) -> None:
+    dice = random.Random(seed)
+    rows, banks = 1024, dice.choice((1, 2, 4, 16))
+    parts, left = [], rows
+    while left:
+        size = dice.choice((1, 7, 64, 100, 256))
+        parts.append(buffer(min(size, left)))
+        left -= parts[-1].rows
+        if dice.random() < 0.1:
+            break
+    costs = {a: {b: dice.choice((BESIDE, TOGETHER)) for b in parts if b is not a} for a in parts}
+    place_in_banks(parts, rows, banks, costs)
+    taken = sorted((part.first, part.first + part.all_rows) for part in parts)
+    assert taken[0][0] >= 0
+    assert taken[-1][1] <= rows
+    assert all(end <= begin for (_, end), (begin, _) in itertools.pairwise(taken))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rows", "most", "slots"),
+    [
+        ((10, 10), 80, 4, [4, 4]),
+        ((10, 10), 79, 4, [2, 2]),
+        ((10, 10), 80, 2, [2, 2]),
+        ((10, 10), 80, 1, [1, 1]),
+        ((10, 30), 50, 4, [2, 1]),
+        ((10, 30), 40, 4, [1, 1]),
+    ],
+)
+def test_slots(sizes: tuple[int, ...], rows: int, most: int, slots: list[int]) -> None:
+    loop = Op("for", [], {"count": 3, "lower": 0, "step": 1}, body=Block())
+    parts = [*(buffer(size, loop) for size in sizes)]
+    once, alone = buffer(0), buffer(0, loop)
+    choose_slots([*parts, once, alone], {*parts, once}, {Space.SCRATCHPAD: rows, Space.ACCUMULATOR: 0}, most)
+    assert [part.slots for part in parts] == slots
+    assert once.slots == alone.slots == 1
