@@ -30,6 +30,8 @@ from sley.runtime.networks.registry import UnsupportedOperator, handlers
 Value = Buffer | Array
 STORED = {np.dtype(np.int64): np.dtype(np.int32), np.dtype(np.uint32): np.dtype(np.int32)}
 """Types of networks that the device keeps in another one, after a look at their range."""
+ON_HOST = ("Shape", "Size", "Range", "ConstantOfShape", "Constant")
+"""Operators that are always of shapes and constants alone."""
 
 
 def stored(array: Array, what: str) -> Array:
@@ -88,7 +90,7 @@ class Compilation:
             needed = [name for name in node.inputs if name]
             if unknown & set(needed):
                 unknown |= set(node.outputs)
-                if node.operator not in table:
+                if node.operator not in table and node.operator not in ON_HOST:
                     missing.append(f"{node}: no such operator on the device")
                 continue
             inputs = [values[name] if name else None for name in node.inputs]
@@ -190,10 +192,9 @@ def compile_network(
 
     Raises ``UnsupportedOperator`` that lists everything that is missing, ``ShapeMismatch``, ``UnsupportedType``.
     """
-    run, network = stream or device.stream, optimised(network, fold)
-    values: dict[str, Value] = {
-        name: np.asarray(value) for name, value in {**network.constants, **(known or {})}.items()
-    }
+    constants = {name: np.asarray(value) for name, value in {**network.constants, **(known or {})}.items()}
+    run, network = stream or device.stream, optimised(network.with_nodes(network.nodes, constants), fold)
+    values: dict[str, Value] = {**constants, **network.constants}
     inputs: dict[str, Buffer] = {}
     for name, type in network.inputs.items():
         if name in values:

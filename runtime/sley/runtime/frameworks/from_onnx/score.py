@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto, numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.case.test_case import TestCase
 
@@ -24,10 +25,11 @@ EXPANDED = "_expanded"
 """In names of cases in which an operator is replaced by those that its specification makes it of."""
 AT_FAULT = {
     "test_adam_multiple": "expects epsilon 0.01, which its node does not carry",
+    "test_scan_sum": "has a batch, of opset 8, which the conversion of onnx takes from the model and not from its data",
     "test_qlinearmatmul_2D_int8_float32": "wraps what is beyond int8, where the specification saturates",
     "test_qlinearmatmul_3D_int8_float32": "wraps what is beyond int8, where the specification saturates",
 }
-"""Cases of onnx that contradict its specification. They count as wrong."""
+"""Cases of onnx that contradict its specification, or themselves. They do not count as passed."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ def run_case(case: TestCase, device: str) -> Case:
     operators = tuple(dict.fromkeys(node.op_type for node in model.graph.node))
     folded = True
     try:
+        data = [([_read(value) for value in inputs], [_read(value) for value in wanted]) for inputs, wanted in data]
         arrays = [array for pair in data for side in pair for array in side]
         if any(not isinstance(array, np.ndarray | np.generic) for array in arrays):
             return Case(case.name, operators, "type", "sequences, maps or options")
@@ -100,6 +103,11 @@ def run_case(case: TestCase, device: str) -> Case:
     except SleyError as error:
         return Case(case.name, operators, "refused", str(error).strip().splitlines()[-1].strip())
     return Case(case.name, operators, "pass", folded=folded)
+
+
+def _read(value: Any) -> Any:
+    """What numpy has no type for is kept as onnx stores it."""
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else value
 
 
 def difference(wanted: np.ndarray[Any, Any], found: np.ndarray[Any, Any], rtol: float, atol: float) -> str:

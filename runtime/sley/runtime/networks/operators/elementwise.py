@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 
 from sley.runtime.device.buffer import Buffer
-from sley.runtime.networks.compilation import Compilation, Value
+from sley.runtime.networks.compilation import Compilation, Value, stored
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.registry import UnsupportedOperator, operator
+from sley.runtime.networks.types import element_type
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.mapping import FP32, mapped
 
 
 def number(value: Value) -> Any:
-    """A known array of one element as a number; else the value."""
+    """A known array of one element as a number; else the value. Raises ``UnsupportedType``, ``BadRequest``."""
     if isinstance(value, np.ndarray) and value.size == 1 and value.ndim <= 1:
-        return value.item()
+        return stored(value, "a constant").item()
     return value
 
 
@@ -144,9 +145,7 @@ def identity(c: Compilation, node: Node, x: Buffer, ratio: Value | None = None, 
 
 @operator("Cast", "CastLike")
 def cast(c: Compilation, node: Node, x: Buffer, like: Value | None = None) -> Buffer:
-    from onnx import helper
-
-    kind = like.dtype if like is not None else np.dtype(helper.tensor_dtype_to_np_dtype(node.attributes["to"]))
+    kind = like.dtype if like is not None else element_type(node.attributes["to"])
     kept = {np.dtype(np.int64): np.dtype(np.int32)}.get(kind, kind)
     if kept.kind in "iu" and x.dtype.kind == "f":  # towards zero, as ONNX converts
         x = nn.trunc(x, stream=c.stream)

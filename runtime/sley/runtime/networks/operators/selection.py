@@ -136,3 +136,9 @@ def of_values(c: Compilation, node: Node, *values: Value | None) -> Buffer:
     raise UnsupportedOperator(
         f"{node}: the size of its result depends on values; sizes must be known when it is compiled"
     )
+
+
+@operator("If", "Loop", "Scan")
+def subgraph(c: Compilation, node: Node, *values: Value | None) -> Buffer:
+    """One that the pass ``subgraphs`` could not replace."""
+    raise UnsupportedOperator(f"{node}: {node.attributes['reason']}")

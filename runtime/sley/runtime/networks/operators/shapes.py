@@ -11,6 +11,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value, stored
 from sley.runtime.networks.graph import Array, Node
 from sley.runtime.networks.registry import UnsupportedOperator, operator
+from sley.runtime.networks.types import element_type
 from sley.runtime.nn import operators as nn
 
 
@@ -202,9 +203,7 @@ def trilu(c: Compilation, node: Node, x: Buffer, k: Value | None = None) -> Buff
 
 @operator("EyeLike")
 def eye_like(c: Compilation, node: Node, x: Buffer) -> Array:
-    from onnx import helper
-
-    kind = helper.tensor_dtype_to_np_dtype(node.attributes["dtype"]) if "dtype" in node.attributes else x.dtype
+    kind = element_type(node.attributes["dtype"]) if "dtype" in node.attributes else x.dtype
     rows, columns = x.shape
     return np.eye(rows, columns, k=node.attributes.get("k", 0)).astype(kind)
 
