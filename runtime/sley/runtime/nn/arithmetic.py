@@ -24,10 +24,10 @@ from collections.abc import Callable
 from typing import Any
 
 from sley.driver import BadRequest
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import UnsupportedType
-from sley.runtime.nn.mapping import BF16, BOOL, FP32, INT8, INT32, Operand, mapped, promoted, promoted_float
+from sley.runtime.nn.mapping import BOOL, FP32, INT8, INT32, Operand, mapped, promoted, promoted_float
 from sley.runtime.tile import language as tile
 
 
