@@ -68,3 +68,18 @@ def test_equal_to_golden(base: Device, name: str) -> None:
     for line in lines(name):
         for _ in range(3 if len(lines(name)) == 1 else 1):
             call(random, base, name, line)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", ORDER, ids=str)
+def test_tiles_have_room(base: Device, dtype: np.dtype[Any]) -> None:
+    """Whole tiles, on a row and on several, of one type."""
+    random = np.random.default_rng(7)
+    for name in TABLE:
+        for line in lines(name):
+            if not line.floats and dtype in (BF16, FP32):
+                continue
+            for shape in ((9001,), (67, 300)):
+                arrays = [base.array(values(random, shape, dtype)) for _ in range(line.arrays)]
+                with judged_steps():
+                    getattr(nn, name)(*arrays, *line.more, **line.options)

@@ -259,15 +259,15 @@ _FAR = 2.0**30
 def _asinh(x: Any) -> Any:
     size = tile.maximum(x, -x)
     square = x * x
-    near = _log1p(tile.reciprocal(tile.sqrt(square + 1.0) + 1.0) * square + size)
-    value = tile.where(size > _FAR, tile.log(size) + math.log(2), near)
+    over = tile.reciprocal(tile.sqrt(square + 1.0) + 1.0) * square + size
+    value = _log1p(tile.where(size > _FAR, size, over)) + (size > _FAR) * math.log(2)
     return tile.where(x < 0.0, -value, value)
 
 
 def _acosh(x: Any) -> Any:
     over = x - 1.0
-    near = _log1p(tile.sqrt(over) * tile.sqrt(x + 1.0) + over)
-    return tile.where(x > _FAR, tile.log(x) + math.log(2), near)
+    over = tile.sqrt(over) * tile.sqrt(x + 1.0) + over
+    return _log1p(tile.where(x > _FAR, x, over)) + (x > _FAR) * math.log(2)
 
 
 def _atanh(x: Any) -> Any:

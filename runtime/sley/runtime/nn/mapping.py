@@ -18,6 +18,7 @@ from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn.folding import AXES, Axis, axes_of, broadcast_shape, pieces, viewed, with_columns
 from sley.runtime.tile import language as tile
+from sley.runtime.tile.operations import RoomError
 
 Operand = Buffer | ArrayLike
 Source = tuple[str, int | float]
@@ -257,19 +258,45 @@ def _launch(
     offsets, axes = place
     outer, inner = axes[: max(len(axes) - AXES, 0)], axes[max(len(axes) - AXES, 0) :]
     inner = [Axis(1, (0,) * len(arrays))] * (AXES - len(inner)) + inner
-    room, wide_row = most
-    rows, columns = inner[-2].size, inner[-1].size
-    lanes = stream.device.config.array
-    if columns > wide_row:
-        columns = wide_row
-    rows = min(rows, max(room // -(-columns // lanes), 1))
-    grid = (-(-inner[-1].size // columns), -(-inner[-2].size // rows), inner[-3].size)
+    function, sources, computed = work
     for index in product(*(range(axis.size) for axis in outer)):
         views = []
         for number, array in enumerate(arrays):
             start = offsets[number] + sum(i * axis.strides[number] for i, axis in zip(index, outer, strict=True))
             views.append(viewed(array, number, inner, start))
-        function, sources, computed = work
-        elementwise[grid](
-            tuple(views[inputs:]), tuple(views[:inputs]), function, sources, computed, rows, columns, stream=stream
-        )
+        outs, given = tuple(views[inputs:]), tuple(views[:inputs])
+        while True:
+            rows, columns, grid = _tiles(stream.device.config, work, arrays, inner, most)
+            try:
+                elementwise[grid](outs, given, function, sources, computed, rows, columns, stream=stream)
+                break
+            except RoomError:
+                if rows == 1 and columns <= stream.device.config.array:
+                    raise
+                key = _room_key(stream.device.config, work, arrays)
+                _LESS[key] = 2 * _LESS.get(key, 1)
+
+
+_LESS: dict[Any, int] = {}
+"""What the tiles of a function are smaller by than ``rows_at_once`` says, as it has more temporary ones."""
+
+
+def _room_key(config: ChipConfig, work: tuple[Callable[..., Any], Any, ElementType], arrays: Sequence[Buffer]) -> Any:
+    return config.hash, work, tuple(array.dtype for array in arrays)
+
+
+def _tiles(
+    config: ChipConfig,
+    work: tuple[Callable[..., Any], Any, ElementType],
+    arrays: Sequence[Buffer],
+    axes: Sequence[Axis],
+    most: tuple[int, int],
+) -> tuple[int, int, tuple[int, int, int]]:
+    """Rows and columns of a tile, and the grid."""
+    less = _LESS.get(_room_key(config, work, arrays), 1)
+    room, wide_row = max(most[0] // less, 1), max(most[1] // less, config.array)
+    rows, columns = axes[-2].size, axes[-1].size
+    if columns > wide_row:
+        columns = wide_row
+    rows = min(rows, max(room // -(-columns // config.array), 1))
+    return rows, columns, (-(-axes[-1].size // columns), -(-axes[-2].size // rows), axes[-3].size)

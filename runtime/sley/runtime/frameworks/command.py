@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from sley.abi.install import extra
 from sley.driver import BadRequest
 from sley.runtime.device.device import Device
 from sley.runtime.networks.compilation import CompiledNetwork, compile_network
@@ -80,15 +81,13 @@ def read(model: Path) -> tuple[Network, Fold]:
         from sley.runtime.frameworks.from_onnx.importer import read_model
     except ImportError as error:
         if model.suffix == ".onnx":
-            raise BadRequest(
-                f"{model} needs onnx, which is not installed ({error}): pip install 'sley[onnx]'"
-            ) from None
+            raise BadRequest(f"{model} needs onnx, which is not installed ({error}): {extra('onnx')}") from None
         return load_network(model), _no_fold
     return (read_model(model) if model.suffix == ".onnx" else load_network(model)), fold
 
 
 def _no_fold(*_: object) -> list[np.ndarray]:
-    raise BadRequest("the network has shapes that are still to be computed, which needs onnx: pip install 'sley[onnx]'")
+    raise BadRequest(f"the network has shapes that are still to be computed, which needs onnx: {extra('onnx')}")
 
 
 def _named(given: list[str] | None, example: str) -> list[tuple[str, str]]:
