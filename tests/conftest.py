@@ -15,6 +15,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from sley.abi.install import extra
 from sley.fpga.flow.toolchain import TOOLS, prepared
 from sley.hw.testing.streams import WATCHES, compiled
 from sley.runtime import blas
@@ -59,7 +60,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What was left out, and the coverage that tests have closed."""
     for package, tests in EXTRAS.items():
         if find_spec(package) is None:
-            terminalreporter.write_line(f"Left out: {tests}; pip install 'sley[{package}]'")
+            terminalreporter.write_line(f"Left out: {tests}; {extra(package)} brings them")
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
     rows = [value for report in reports for name, value in report.user_properties if name == "coverage"]
     if rows:

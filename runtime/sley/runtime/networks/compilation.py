@@ -77,7 +77,7 @@ class Compilation:
         """A value that must be known when the network is compiled. Raises ``UnsupportedOperator``."""
         if not isinstance(value, np.ndarray):
             raise UnsupportedOperator(
-                f"{node}: {what} is computed by the network; it must be known when it is compiled"
+                f"{node}: {what} must be known when the network is compiled, and the network computes it"
             )
         return value
 

@@ -20,6 +20,7 @@ FAMILIES = (
     "selection",
     "sequences",
     "shapes",
+    "spectra",
     "training",
 )
 """Files of ``operators``."""

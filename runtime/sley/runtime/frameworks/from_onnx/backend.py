@@ -80,6 +80,8 @@ SHAPING = {
     "Upsample": (1,),
     "CenterCropPad": (1,),
     "Compress": (1,),
+    "DFT": (1, 2),
+    "STFT": (1, 3),
     "If": (0,),
     "Loop": (0, 1),
     "Dropout": (1, 2),
