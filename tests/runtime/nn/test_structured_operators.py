@@ -50,3 +50,22 @@ def test_extremes(base: Device, name: str) -> None:
 def test_many_cases(base: Device, name: str) -> None:
     for seed in range(200, 208):
         run(base, name, seed, 0.05 if seed % 3 == 0 else 0.0)
+
+
+@pytest.mark.parametrize("shape", [(3, 521), (521, 3), (2, 300), (70, 2)], ids=str)
+def test_axes_of_several_tiles(base: Device, shape: tuple[int, ...]) -> None:
+    """A prime number of elements has a smaller tile at the end."""
+    g = Given(base, 1)
+    x, host = g.array(shape, dense=True)
+    with judged_steps():
+        for axis in (0, 1):
+            g.near(nn.sum(x, axis), host.sum(axis), 1e-5)
+            g.near(nn.amax(x, axis), host.max(axis))
+
+
+def test_axes_that_are_apart(base: Device) -> None:
+    g = Given(base, 1)
+    x, host = g.array((5, 3, 7), dense=True)
+    with judged_steps():
+        g.near(nn.norm(x, (0, 2)), np.sqrt((host**2).sum((0, 2))))
+        g.near(nn.mean(x, (0, 2)), host.mean((0, 2)))

@@ -87,7 +87,7 @@ def page(rows: list[Row]) -> str:
     for row in rows:
         parts.setdefault(getattr(nn, row.name).__module__, []).append(row)
     for module, members in parts.items():
-        title = (sys.modules[module].__doc__ or "").partition("\n")[0].rstrip(".;:")
+        title = _escaped((sys.modules[module].__doc__ or "").partition("\n")[0].rstrip(".;:"))
         text += (
             f"\n## {title}\n\n| operator | types | computes | error | cycles | of bound |\n|---|---|---|---|---|---|\n"
         )

@@ -79,18 +79,15 @@ def stepped(step: Any, parameter: Buffer, gradient: Buffer, *rest: Any) -> list[
     return [parameter, *(array for array in rest if isinstance(array, Buffer))]
 
 
-PLAIN = {"x", "y", "a", "b", "grad", "gate", "slope", "weight", "target", "condition"}
-"""Names of parameters that are arrays of [rows, columns]."""
-LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "bce_with_logits_loss")
-
-
-def of_loss(name: str) -> Call:
-    """The gradient of a loss, by its name."""
+def loss_gradient(name: str) -> Call:
     return lambda m: getattr(nn, name)(m.one, m.x, m.y)
 
 
+PLAIN = {"x", "y", "a", "b", "grad", "gate", "slope", "weight", "target", "condition"}
+"""Names of parameters that are arrays of [rows, columns]."""
+LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "bce_with_logits_loss")
 CALLS: dict[str, Call] = {
-    **{f"{name}_backward": of_loss(f"{name}_backward") for name in LOSSES},
+    **{f"{name}_backward": loss_gradient(f"{name}_backward") for name in LOSSES},
     "abs": lambda m: nn.abs(m.x),
     "absmax_scale": lambda m: nn.absmax_scale(m.x, 1),
     "adam_step": lambda m: stepped(nn.adam_step, m.parameter, m.x, m.first, m.second, 1),
