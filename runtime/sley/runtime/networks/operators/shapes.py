@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from sley.runtime.device.buffer import Buffer
+from sley.runtime.errors import ShapeMismatch
 from sley.runtime.networks.compilation import Compilation, Value, stored
 from sley.runtime.networks.graph import Array, Node
 from sley.runtime.networks.registry import UnsupportedOperator, operator
@@ -70,13 +71,20 @@ def concat(c: Compilation, node: Node, *values: Value) -> Buffer:
 
 @operator("Split")
 def split(c: Compilation, node: Node, x: Buffer, sizes: Value | None = None) -> Any:
-    axis = node.attributes.get("axis", 0)
+    """Views, perhaps of no elements."""
+    axis = node.attributes.get("axis", 0) % x.ndim
     whole = x.shape[axis]
     if sizes is not None:
-        return tuple(nn.split(x, [int(size) for size in c.known(node, sizes, "sizes")], axis))
-    count = node.attributes.get("num_outputs", len(node.outputs))
-    each = -(-whole // count)
-    return tuple(nn.split(x, [min(each, whole - each * number) for number in range(count)], axis))
+        counts = [int(size) for size in c.known(node, sizes, "sizes")]
+    else:
+        count = node.attributes.get("num_outputs", len(node.outputs))
+        each = -(-whole // count)
+        counts = [min(each, whole - each * number) for number in range(count)]
+    if sum(counts) != whole or min(counts) < 0:
+        raise ShapeMismatch(f"parts of {counts} elements of {whole}; they must add up to it")
+    ends = np.cumsum(counts).tolist()
+    front = [slice(None)] * axis
+    return tuple(x[(*front, slice(end - size, end))] for end, size in zip(ends, counts, strict=True))
 
 
 @operator("Slice")
