@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
+from sley.abi.install import extra
 from sley.fpga.flow.toolchain import TOOLS, prepared
 from sley.hw.testing.streams import WATCHES, compiled
 from sley.runtime import blas
@@ -28,6 +30,8 @@ HELPERS = [path for path in Path(__file__).parent.rglob("*.py") if not path.stem
 sys.path += sorted({str(path.parent) for path in HELPERS})
 pytest.register_assert_rewrite(*(path.stem for path in HELPERS))
 
+EXTRAS = {"onnx": "tests of ONNX models"}
+"""Packages that tests need and the extra ``test`` does not bring; the extras that do are named like them."""
 GARBAGE = (100_000, 50, 100)
 """Objects and rounds between searches for garbage. A design is some 100,000 objects that stay; with Python's own 700,
 10 and 10 a fifth of the time of tests that simulate goes into looking at them again and again."""
@@ -53,7 +57,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """The coverage that tests have closed."""
+    """What was left out, and the coverage that tests have closed."""
+    for package, tests in EXTRAS.items():
+        if find_spec(package) is None:
+            terminalreporter.write_line(f"Left out: {tests}; {extra(package)} brings them")
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
     rows = [value for report in reports for name, value in report.user_properties if name == "coverage"]
     if rows:

@@ -24,6 +24,8 @@ OWN_TESTS = {
     "docs/guides/fast-own-design.md": "tests/sim/fast/test_own_design_guide.py",
 }
 """Of pages whose code takes a compiler some time, and of which more is checked."""
+EXTRAS = {"docs/guides/networks.md": "onnx"}
+"""Pages whose code needs an extra that ``test`` does not bring."""
 
 
 def test_pages_with_tests_of_their_own() -> None:
@@ -35,6 +37,8 @@ def test_pages_with_tests_of_their_own() -> None:
 @pytest.mark.parametrize("page", [page for page in PAGES if page_blocks(page, "python") and page not in OWN_TESTS])
 def test_python(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     """All blocks of a page, one after the other, in a folder of their own."""
+    if page in EXTRAS:
+        pytest.importorskip(EXTRAS[page], reason=f"the extra {EXTRAS[page]} is not installed")
     monkeypatch.chdir(tmp_path)
     code = tmp_path / "page.py"  # Amaranth takes names of signals from the source
     blocks = page_blocks(page, "python")

@@ -120,3 +120,9 @@ def memory_span(address: int, length: int, size: int) -> slice:
 def memory_watch(transport: Transport) -> MemoryWatch:
     """Who wants to know which memory belongs to whom; somebody who does nothing if it is nobody."""
     return getattr(transport, "watch", None) or Unwatched()
+
+
+def computes(transport: Transport) -> bool:
+    """Whether programs give results. A transport on which only time passes has an attribute ``computes`` that is false;
+    others have none."""
+    return bool(getattr(transport, "computes", True))

@@ -201,6 +201,9 @@ FUNCTIONS: dict[str, Of | tuple[Of, ...]] = {
     "atanh": Of(1, np.arctanh, 4.0),
     "sinh": Of(1, np.sinh, 2.5),
     "cosh": Of(1, np.cosh, 2.0),
+    "asin": Of(1, np.arcsin, 0.0, absolute=2.0**-21, low=-1.0, high=1.0),
+    "acos": Of(1, np.arccos, 0.0, absolute=2.0**-20, low=-1.0, high=1.0),
+    "atan": Of(1, np.arctan, 0.0, absolute=2.0**-21),
     "sin": Of(1, np.sin, 0.0, absolute=2.0**-22, low=-8192.0, high=8192.0),
     "cos": Of(1, np.cos, 0.0, absolute=2.0**-22, low=-8192.0, high=8192.0),
 }

@@ -87,7 +87,22 @@ def cross_entropy(g: Given) -> None:
         g.slopes(forward, [host], slope, [found])
 
 
+def weighted(g: Given) -> None:
+    """Losses with weights of classes; what is ignored has none."""
+    x, host, t, target, axis = classes(g)
+    w, weights = g.on(g.random.uniform(0.1, 2.0, host.shape[axis]).astype(np.float32), dense=True)
+    kept = target != -100
+    index = np.where(kept, target, 0)
+    shares = np.where(kept, weights[index], 0)
+    for operator, logs in ((nn.cross_entropy, log_softmax(host, axis)), (nn.nll_loss, host)):
+        losses = -np.take_along_axis(logs, np.expand_dims(index, axis), axis).squeeze(axis) * shares
+        g.near(operator(x, t, axis, weight=w, reduction="none"), losses, 1e-5)
+        g.near(operator(x, t, axis, weight=w, reduction="sum"), losses.sum(), 1e-5)
+        g.near(operator(x, t, axis, weight=w), losses.sum() / shares.sum(), 1e-5)
+
+
 def nll_loss(g: Given) -> None:
+    weighted(g)
     x, host, t, target, axis = classes(g)
     kept = target != -100
     index = np.expand_dims(np.where(kept, target, 0), axis)

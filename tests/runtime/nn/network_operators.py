@@ -126,11 +126,42 @@ def pooled(g: Given) -> None:
 
 def lp_pool(g: Given) -> None:
     x, host = g.array((2, 9, 6, 5), dense=True)
-    for power in (1, 2, 3):
-        total = sum(np.abs(part) ** power for _, part in seen(host, (3, 3), (2, 2), (0, 0), (1, 1)))
-        g.near(nn.lp_pool(x, power, 3, stride=2), total ** (1 / power), 4e-6)
+    for power, spread in ((1, 1), (2, 2), (3, 1), (4, 2)):
+        parts = seen(host, (3, 2), (2, 2), (0, 0), (spread, spread))
+        total = sum(np.abs(part) ** power for _, part in parts)
+        g.near(nn.lp_pool(x, power, (3, 2), stride=2, dilation=spread), total ** (1 / power), 2e-6 * power)
     right = sum(part for _, part in seen(host, (2, 2), (1, 1), (1, 1), (2, 2)))
     g.near(nn.sum_pool(x, 2, stride=1, padding=1, dilation=2), right, dtype=FP32)
+
+
+def max_pool_places(g: Given) -> None:
+    """Of equal elements the first; numbers of one plane for all images and channels."""
+    x, host = g.on(g.random.integers(-3, 4, (2, 7, 6, 5)).astype(g.one(FP32, BF16)), dense=True)
+    numbers = np.arange(42, dtype=np.int32).reshape(1, 7, 6, 1)
+    y = nn.max_pool(x, (3, 2), stride=2, dilation=(1, 2))
+    found = nn.max_pool_places(x, y, g.device.array(numbers), (3, 2), stride=2, dilation=(1, 2))
+    every = ((3, 2), (2, 2), (0, 0), (1, 2))
+    first = np.argmax([part for _, part in seen(host, *every)], 0)
+    spots = np.array([np.broadcast_to(part, first.shape) for _, part in seen(numbers, *every)])
+    g.same(found, np.take_along_axis(spots, first[None], 0)[0].astype(np.int32))
+
+
+def conv_transpose3d(g: Given) -> None:
+    """It is the adjoint, as that of two dimensions; ``output_padding`` adds rows behind."""
+    stride, pads, spread, groups = g.one(
+        ((1, 1, 1), (0, 0, 0), (1, 1, 1), 1), ((2, 1, 3), (1, 0, 2), (1, 2, 1), 2), ((1, 2, 1), (2, 1, 0), (1, 1, 2), 1)
+    )
+    w = g.values((2, 3, 2, 4 // groups, 6)).astype(np.float32)
+    y, host = g.array((2, 4, 3, 2, 6), dense=True)
+    more = {"stride": stride, "padding": pads, "dilation": spread, "groups": groups}
+    made, longer = nn.conv_transpose3d(y, w, **more), nn.conv_transpose3d(y, w, output_padding=(0, 1, 0), **more)
+    assert longer.shape[2] == made.shape[2] + 1
+    if g.special:
+        return
+    np.testing.assert_array_equal(longer.numpy()[:, :, :-1], made.numpy())
+    x = g.random.standard_normal(made.shape)
+    right = (host * convolved(x, w.astype(np.float64), stride, pads, spread, groups)).sum()
+    assert abs((made.numpy() * x).sum() - right) < 1e-4 * np.sqrt(x.size)
 
 
 def adaptive(g: Given) -> None:
@@ -201,7 +232,15 @@ def recurrent(count: int, operator: Any) -> Case:
         if not biased:
             bias, other = bias * 0, other * 0
         relu = count == 1 and bool(g.random.integers(0, 2))
-        made = operator(x, h, *([c] if count == 4 else []), wi, wh, *biases, **({"relu": True} if relu else {}))
+        more: dict[str, Any] = {"relu": relu} if count == 1 else {}
+        reset_after = count != 3 or bool(g.random.integers(0, 2))
+        if count == 3:
+            more["reset_after"] = reset_after
+        holes = [np.zeros(hidden)] * 3
+        if count == 4 and g.random.integers(0, 2):
+            made_holes = [g.array((hidden,), dense=True) for _ in range(3)]
+            more["peepholes"], holes = tuple(hole for hole, _ in made_holes), [hole for _, hole in made_holes]
+        made = operator(x, h, *([c] if count == 4 else []), wi, wh, *biases, **more)
         states = []
         for step in range(steps):
             left, right = inside[step] @ of_input.T + bias, state @ of_state.T + other
@@ -210,12 +249,13 @@ def recurrent(count: int, operator: Any) -> Case:
                 state = np.maximum(left + right, 0) if relu else np.tanh(left + right)
             elif count == 3:
                 reset, update = sigmoid(one[0] + two[0]), sigmoid(one[1] + two[1])
-                new = np.tanh(one[2] + reset * two[2])
+                before = (reset * state) @ of_state[2 * hidden :].T + other[2 * hidden :]
+                new = np.tanh(one[2] + (reset * two[2] if reset_after else before))
                 state = new + update * (state - new)
             else:
-                kept, entered = sigmoid(one[1] + two[1]) * cell, sigmoid(one[0] + two[0]) * np.tanh(one[2] + two[2])
-                cell = kept + entered
-                state = sigmoid(one[3] + two[3]) * np.tanh(cell)
+                kept = sigmoid(one[1] + two[1] + holes[1] * cell) * cell
+                cell = kept + sigmoid(one[0] + two[0] + holes[0] * cell) * np.tanh(one[2] + two[2])
+                state = sigmoid(one[3] + two[3] + holes[2] * cell) * np.tanh(cell)
             states.append(state)
         g.near(made.y, np.array(states), 1e-5, FP32)
         g.near(made.h, state, 1e-5, FP32)
@@ -271,6 +311,8 @@ NETWORKS: dict[str, Case] = {
     "avg_pool_backward": pooled,
     "lp_pool": lp_pool,
     "sum_pool": lp_pool,
+    "max_pool_places": max_pool_places,
+    "conv_transpose3d": conv_transpose3d,
     "adaptive_avg_pool": adaptive,
     "adaptive_max_pool": adaptive,
     "scaled_dot_product_attention": attentions,

@@ -183,6 +183,24 @@ def scatter(g: Given) -> None:
     g.same(nn.scatter(x, n, g.on(source)[0], axis), right)
 
 
+def scatter_reduce(g: Given) -> None:
+    x, host, n, numbers, axis = numbered(g)
+    if host.dtype in (BOOL, INT8):
+        return
+    source = g.values(numbers.shape, host.dtype)
+    joins = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
+    for kind, join in joins.items():
+        right = host.astype(np.float64)
+        for index in np.ndindex(*numbers.shape):
+            place = list(index)
+            place[axis] = numbers[index]
+            right[tuple(place)] = join(right[tuple(place)], np.float64(source[index]))
+            if host.dtype == BF16:
+                right = right.astype(BF16).astype(np.float64)
+        found = nn.scatter_reduce(x, n, g.on(source)[0], axis, kind)
+        g.near(found, right, 2e-6 * numbers.shape[axis], host.dtype)
+
+
 def index_select(g: Given) -> None:
     host = g.values((3, 5, 7), g.one(INT8, BF16, FP32))
     for axis in (0, 1, -1):
@@ -232,6 +250,9 @@ def place(operator: Any, function: Any) -> Case:
         wide = host.astype(np.float64)
         right = np.asarray(function(np.where(np.abs(wide) < 2.0**-126, 0, wide), axis, keepdims=keepdims))
         g.same(operator(g.on(host)[0], axis, keepdims), right.astype(np.int32))
+        behind = np.flip(np.where(np.abs(wide) < 2.0**-126, 0, wide), axis)
+        right = host.shape[axis] - 1 - np.asarray(function(behind, axis, keepdims=keepdims))
+        g.same(operator(g.on(host)[0], axis, keepdims, last=True), right.astype(np.int32))
 
     return case
 
@@ -266,6 +287,7 @@ SHAPES: dict[str, Case] = {
     "take_along": take_along,
     "scatter_add": scatter_add,
     "scatter": scatter,
+    "scatter_reduce": scatter_reduce,
     "index_select": index_select,
     "embedding_backward": embedding_backward,
     "sort": sort,

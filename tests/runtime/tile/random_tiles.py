@@ -185,7 +185,7 @@ def _values(numbers: np.random.Generator, shape: tuple[int, int], dtype: Element
         values[numbers.random(shape) < 0.05] = 2**31 - 1
         return values.astype(np.int32)
     values = numbers.standard_normal(shape).astype(np.float32)
-    for extreme in (np.inf, -np.inf, np.nan, 0.0, -0.0, 3e38):
+    for extreme in (np.inf, -np.inf, np.nan, 0.0, -0.0, 3e38, 1e-40):
         values[numbers.random(shape) < 0.02] = extreme
     with np.errstate(over="ignore"):
         return values.astype(NUMPY[dtype])

@@ -78,7 +78,7 @@ def turned_twice(x: Any, out: Any) -> None:
     tile.store(out, (0, 0), (scaled * highest).T + product.sum(1))
 
 
-SHAPES = [(1, 1), (1, 40), (40, 1), (16, 16), (17, 33), (3, 70), (150, 5)]
+SHAPES = [(1, 1), (1, 40), (40, 1), (16, 16), (17, 33), (3, 70), (20, 150)]
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
@@ -149,6 +149,12 @@ def shared(x: Any, out: Any) -> None:
     tile.store(out, (0, 0), tile.dot(values, values, tile.dot(values.T, values)) + values)
 
 
+@tile.kernel
+def squared(x: Any, out: Any) -> None:
+    values = tile.load(x, (0, 0), x.shape)
+    tile.store(out, (0, 0), tile.dot(values, values))
+
+
 @pytest.mark.parametrize("size", [1, 16, 33])
 @pytest.mark.parametrize("dtype", [BF16, INT8], ids=str)
 def test_operands_are_shared(base: Device, size: int, dtype: np.dtype[Any]) -> None:
@@ -156,6 +162,8 @@ def test_operands_are_shared(base: Device, size: int, dtype: np.dtype[Any]) -> N
     found = kernel_agrees(base, shared, {"x": x, "out": np.zeros((size, size), sums)})
     wanted = x.astype(np.float64) @ x + x.T.astype(np.float64) @ x + x
     np.testing.assert_allclose(found["out"].view(sums), wanted, rtol=1e-4, atol=1e-4)
+    found = kernel_agrees(base, squared, {"x": x, "out": np.zeros((size, size), sums)})
+    np.testing.assert_allclose(found["out"].view(sums), x.astype(np.float64) @ x, rtol=1e-4, atol=1e-4)
 
 
 @tile.kernel
@@ -166,7 +174,7 @@ def attended(q: Any, k: Any, v: Any, out: Any, rows: int = 16, keys: int = 20) -
     for key in range(0, k.shape[0], keys):
         scores = tile.dot(queries, tile.load(k, (key, 0), (keys, size)).T)
         inside = tile.iota(scores.shape, 1) + key < k.shape[0]
-        powers = tile.where(inside, (scores / scores.max(1)), 0).to(v.dtype)
+        powers = tile.where(inside, tile.reciprocal(scores) + scores.max(1), 0).to(v.dtype)  # infinite behind them
         total = tile.dot(powers, tile.load(v, (key, 0), (keys, size)), total)
     tile.store(out, (row, 0), total)
 

@@ -11,7 +11,7 @@ from sley.runtime import Device, tile
 from sley.runtime.tile.build import Problem
 from sley.runtime.tile.compiler import prepare
 from sley.runtime.tile.cost import _Cost
-from sley.runtime.tile.passes.order import UNITS
+from sley.runtime.tile.operations import UNITS
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 
 BF16 = np.dtype(ml_dtypes.bfloat16)

@@ -76,6 +76,17 @@ def histogram(index: Any, out: Any) -> None:
         tile.scatter(out, 0, numbers, tile.gather(out, 0, numbers) + 1)
 
 
+@tile.kernel
+def before_and_behind(x: Any, index: Any, out: Any) -> None:
+    """The same rows, and the same tile, before they are stored and behind that."""
+    listed, size = tile.load(index, 0, (1, index.shape[0])), x.shape[1]
+    rows, whole = tile.gather(x, (0, 0), listed, size), tile.load(x, (0, 0), x.shape)
+    tile.scatter(x, (0, 0), listed, rows + 1)
+    again = tile.gather(x, (0, 0), listed, size)
+    tile.store(out, (0, 0), rows * 1000 + again)
+    tile.store(out, (x.shape[0], 0), whole * 1000 + tile.load(x, (0, 0), x.shape))
+
+
 def numbers(count: int, below: int) -> np.ndarray[Any, Any]:
     return RNG.integers(0, below, count).astype(np.int32)
 
@@ -141,6 +152,18 @@ def test_scattered(base: Device, dtype: np.dtype[Any]) -> None:
     for row, number in zip(x, index, strict=True):
         wanted[number] = row
     assert (found["out"].view(dtype) == wanted).all()
+
+
+@pytest.mark.parametrize("count", [1, 9, 20])
+def test_what_is_stored_in_between(base: Device, count: int) -> None:
+    x, index = values(20, 33, dtype=INT32), RNG.permutation(20)[:count].astype(np.int32)
+    out = np.zeros((40, 33), INT32)
+    found = kernel_agrees(base, before_and_behind, {"x": x, "index": index, "out": out})
+    behind = x.copy()
+    behind[index] += 1
+    out[:count] = x[index] * 1000 + behind[index]
+    out[20:] = x * 1000 + behind
+    assert (found["out"].view(INT32) == out).all()
 
 
 def test_in_turn(base: Device) -> None:

@@ -68,7 +68,7 @@ def test_a_chip_that_cannot(saved: Path) -> None:
     program = tile.open_program(saved)
     with (
         Device.open("model:nano?memory=1M") as device,
-        pytest.raises(tile.TileError, match="the chip nano does not multiply bf16"),
+        pytest.raises(tile.TileError, match="load of bf16, which the chip nano has not"),
     ):
         program.compiled(device.config)
 

@@ -12,6 +12,7 @@ from sley.runtime.tile.compiler import compile_function, lower
 from sley.runtime.tile.interpreter import interpret
 from sley.runtime.tile.ir import Function
 from sley.runtime.tile.kernel import Kernel
+from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import parse, printed
 from sley.runtime.tile.types import ArrayType
 
@@ -54,7 +55,7 @@ def interpreted(function: Function, arrays: Arrays, lanes: int) -> Arrays:
     return values
 
 
-def agree(device: Device, function: Any, arrays: Arrays) -> Arrays:
+def agree(device: Device, function: Any, arrays: Arrays, schedule: Schedule = AUTOMATIC) -> Arrays:
     """Arrays as bits behind a run on the device. ``function()`` makes the IR anew."""
     lanes = device.config.array
     wanted = interpreted(function(), arrays, lanes)
@@ -71,7 +72,7 @@ def agree(device: Device, function: Any, arrays: Arrays) -> Arrays:
 
     lower(function(), watch)
     made = function()
-    compiled = compile_function(made, device.config)
+    compiled = compile_function(made, device.config, schedule)
     assert check(compiled, device.config, types_of(arrays)) == []
     buffers = {name: on_device(device, array) for name, array in arrays.items()}
     device.stream.launch(compiled.program, list(buffers.values()), compiled.grid)

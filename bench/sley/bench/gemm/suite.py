@@ -8,10 +8,11 @@ from pathlib import Path
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.bench.gemm.measure import GemmMeasurement, measure_gemm
+from sley.bench.gemm.measure import GemmMeasurement, bench_problem, measure_gemm
 from sley.bench.gemm.scalesim import Array, Peer
 from sley.bench.gemm.shapes import Layer, Size
 from sley.runtime import Device
+from sley.runtime.kernels.gemm.limits import check_problem, device_bytes
 from sley.runtime.kernels.gemm.problem import Problem
 
 
@@ -44,6 +45,22 @@ def size_to_run(layer: Layer, max_macs: int, config: ChipConfig) -> Size:
     if rows >= m:
         return layer.size
     return (rows // config.array * config.array or rows, n, k)
+
+
+def problems(
+    device: Device, layers: Iterable[Layer], max_macs: int, dtype: str, result: str | None, say: Callable[[str], None]
+) -> dict[Layer, Problem]:
+    """The product of each layer, without those that need more memory than there is. Raises what ``blas.gemm`` does for
+    one that the chip cannot do."""
+    found = {}
+    for layer in layers:
+        problem = bench_problem(size_to_run(layer, max_macs, device.config), dtype, result)
+        check_problem(device.config, problem)
+        if (needed := device_bytes(problem)) > device.memory.largest_free:
+            say(f"left out: {layer.family} {layer.name} needs {needed:,} bytes of device memory; memory=... in -e")
+        else:
+            found[layer] = problem
+    return found
 
 
 def measure(device: Device, problems: Iterable[Problem], say: Callable[[str], None]) -> dict[Problem, GemmMeasurement]:

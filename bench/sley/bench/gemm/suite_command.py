@@ -8,7 +8,7 @@ from rich.console import Console
 
 from sley.abi import install
 from sley.abi.outputs import check_output
-from sley.bench.options import DType, OperandName, ResultType
+from sley.bench.options import DType, Families, Limit, MaxMacs, OperandName, ResultType, Shapes
 from sley.runtime.options import ENGINE_NAMES
 
 TABLE_WIDTH = 170
@@ -19,12 +19,10 @@ def suite(
     engine: Annotated[
         str, typer.Option(*ENGINE_NAMES, help="Engine URL, with memory for the largest product.")
     ] = "fast:base?memory=256M",
-    family: Annotated[list[str] | None, typer.Option("--family", "-f", help="Only this family; repeatable.")] = None,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Only the first layers of each family.")] = None,
-    shapes: Annotated[
-        Path | None, typer.Option("--shapes", help="Your own list: CSV with family,layer,M,N,K,count.", dir_okay=False)
-    ] = None,
-    max_macs: Annotated[int, typer.Option("--max-macs", min=1, help="Larger products run on fewer rows M.")] = 1 << 32,
+    family: Families = None,
+    limit: Limit = None,
+    shapes: Shapes = None,
+    max_macs: MaxMacs = 1 << 32,
     dtype: DType = OperandName.INT8,
     result: ResultType = None,
     scalesim: Annotated[bool, typer.Option(help="Compare with SCALE-Sim on the same products.")] = True,
@@ -40,13 +38,12 @@ def suite(
     ] = None,
 ) -> None:
     """Multiply matrices of many shapes, also the layers of networks: against the lower bound and SCALE-Sim."""
-    from sley.bench.gemm.measure import bench_problem, require_cycles
+    from sley.bench.gemm.measure import require_cycles
     from sley.bench.gemm.scalesim import environment, peers
     from sley.bench.gemm.shapes import choose, families, load_layers
-    from sley.bench.gemm.suite import Result, arrays_to_compare, measure, size_to_run, write_csv
+    from sley.bench.gemm.suite import Result, arrays_to_compare, measure, problems, write_csv
     from sley.bench.gemm.suite_tables import layer_table, summary_table
     from sley.runtime import Device
-    from sley.runtime.kernels.gemm.limits import check_problem, device_bytes
 
     def say(text: str) -> None:
         typer.echo(text, err=True)
@@ -63,15 +60,7 @@ def suite(
     with Device.open(engine) as device:
         require_cycles(device)
         config = device.config
-        sizes = {
-            layer: bench_problem(size_to_run(layer, max_macs, config), dtype.value, result and result.value)
-            for layer in layers
-        }
-        for layer, problem in list(sizes.items()):
-            check_problem(config, problem)
-            if (needed := device_bytes(problem)) > device.memory.largest_free:
-                say(f"left out: {layer.family} {layer.name} needs {needed:,} bytes of device memory; memory=... in -e")
-                del sizes[layer]
+        sizes = problems(device, layers, max_macs, dtype.value, result and result.value, say)
         if not sizes:
             raise typer.BadParameter("no shape is left to run")
         arrays = arrays_to_compare(config, next(iter(sizes.values())).dtype) if scalesim else []

@@ -8,6 +8,8 @@ device.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,14 +20,18 @@ from sley.runtime.device.device import Device
 from sley.runtime.device.graph import Graph
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
+from sley.runtime.networks.file import save_network
 from sley.runtime.networks.graph import Array, Network, Node, TensorType
 from sley.runtime.networks.passes.constants import Fold
 from sley.runtime.networks.passes.order import optimised
+from sley.runtime.networks.passes.unused import leave_out_unused
 from sley.runtime.networks.registry import UnsupportedOperator, handlers
 
 Value = Buffer | Array
 STORED = {np.dtype(np.int64): np.dtype(np.int32), np.dtype(np.uint32): np.dtype(np.int32)}
 """Types of networks that the device keeps in another one, after a look at their range."""
+ON_HOST = ("Shape", "Size", "Range", "ConstantOfShape", "Constant")
+"""Operators that are always of shapes and constants alone."""
 
 
 def stored(array: Array, what: str) -> Array:
@@ -49,12 +55,14 @@ class Compilation:
 
     Attributes
     ----------
-    device, stream: where it runs. precision: of products of float32, as in ``nn.matmul``.
+    device, stream: where it runs. precision: of products of float32, as in ``nn.matmul``. known_values: what was
+        computed on the host.
     """
 
     def __init__(self, network: Network, device: Device, stream: Stream, fold: Fold, precision: str) -> None:
         self.network, self.device, self.stream, self.precision = network, device, stream, precision
         self._fold = fold
+        self.known_values: dict[str, Array] = {}
         self._uploaded: dict[int, tuple[Array, Buffer]] = {}
 
     def array(self, value: Value) -> Buffer:
@@ -69,7 +77,7 @@ class Compilation:
         """A value that must be known when the network is compiled. Raises ``UnsupportedOperator``."""
         if not isinstance(value, np.ndarray):
             raise UnsupportedOperator(
-                f"{node}: {what} is computed by the network; it must be known when it is compiled"
+                f"{node}: {what} must be known when the network is compiled, and the network computes it"
             )
         return value
 
@@ -82,7 +90,7 @@ class Compilation:
             needed = [name for name in node.inputs if name]
             if unknown & set(needed):
                 unknown |= set(node.outputs)
-                if node.operator not in table:
+                if node.operator not in table and node.operator not in ON_HOST:
                     missing.append(f"{node}: no such operator on the device")
                 continue
             inputs = [values[name] if name else None for name in node.inputs]
@@ -95,7 +103,9 @@ class Compilation:
             except SleyError as error:
                 error.add_note(f"in {node} of {self.network.name!r}")
                 raise
-            values |= {name: result for name, result in zip(node.outputs, results, strict=False) if name}
+            made = {name: result for name, result in zip(node.outputs, results, strict=False) if name}
+            values |= made
+            self.known_values |= {name: value for name, value in made.items() if isinstance(value, np.ndarray)}
         if missing:
             lines = "\n  ".join(dict.fromkeys(missing))
             raise UnsupportedOperator(f"{self.network.name!r} has what the device does not do:\n  {lines}")
@@ -135,6 +145,10 @@ class CompiledNetwork:
         self.write(*values, **named)
         self.launch()
         return self.read()
+
+    def save(self, path: str | Path) -> None:
+        """Writes the network, with these shapes, to a file for ``load_network``, of any chip."""
+        save_network(self.network, path)
 
     def write(self, *values: Any, **named: Any) -> None:
         """Sets inputs."""
@@ -178,10 +192,9 @@ def compile_network(
 
     Raises ``UnsupportedOperator`` that lists everything that is missing, ``ShapeMismatch``, ``UnsupportedType``.
     """
-    run, network = stream or device.stream, optimised(network, fold)
-    values: dict[str, Value] = {
-        name: np.asarray(value) for name, value in {**network.constants, **(known or {})}.items()
-    }
+    constants = {name: np.asarray(value) for name, value in {**network.constants, **(known or {})}.items()}
+    run, network = stream or device.stream, optimised(network.with_nodes(network.nodes, constants), fold)
+    values: dict[str, Value] = {**constants, **network.constants}
     inputs: dict[str, Buffer] = {}
     for name, type in network.inputs.items():
         if name in values:
@@ -195,7 +208,15 @@ def compile_network(
         outputs: dict[str, Value] = {}
         for name in network.outputs:
             outputs[name] = values[name]
-    return CompiledNetwork(network, inputs, outputs, graph, run)
+    return CompiledNetwork(_specialised(network, inputs, compilation.known_values), inputs, outputs, graph, run)
+
+
+def _specialised(network: Network, inputs: Mapping[str, Buffer], known: Mapping[str, Array]) -> Network:
+    """The network for these inputs: what turned out to be known are constants."""
+    nodes = [node for node in network.nodes if not all(name in known for name in node.outputs if name)]
+    types = {name: TensorType(network.inputs[name].dtype, array.shape) for name, array in inputs.items()}
+    fixed = replace(network, inputs=types, nodes=nodes, constants={**network.constants, **known})
+    return leave_out_unused(fixed)
 
 
 def _shape(name: str, type: TensorType, given: Sequence[int] | None) -> tuple[int, ...]:

@@ -8,7 +8,21 @@ from typing import Any
 
 from sley.runtime.errors import KernelError
 
-FAMILIES = ("elementwise", "images", "matrices", "normalization", "reductions", "selection", "sequences", "shapes")
+FAMILIES = (
+    "attention",
+    "elementwise",
+    "images",
+    "matrices",
+    "normalization",
+    "pooling",
+    "reductions",
+    "resizing",
+    "selection",
+    "sequences",
+    "shapes",
+    "spectra",
+    "training",
+)
 """Files of ``operators``."""
 Handler = Callable[..., Any]
 _HANDLERS: dict[str, Handler] = {}

@@ -7,7 +7,7 @@ not described are those of ``conv2d``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -201,7 +201,7 @@ def conv_transpose2d(
         raise ShapeMismatch(f"w has {values.shape[3]} outputs and x {x.shape[3]} channels; they are the same")
     wide = [(taps - 1) * spread for taps, spread in zip(values.shape[:2], spreads, strict=True)]
     edges = [(w - p, w - p + m) for w, p, m in zip(wide, pads, more, strict=True)]
-    spaced = _spaced(x, steps, stream)
+    spaced = spaced_out(x, steps, stream)
     for axis, (before, behind) in enumerate(edges):  # padding of more than the window cuts rows off
         size = spaced.shape[1 + axis]
         spaced = spaced[(*[slice(None)] * (1 + axis), slice(max(-before, 0), size - max(-behind, 0)))]
@@ -278,9 +278,9 @@ def host_parts(values: np.ndarray) -> list[np.ndarray]:
 
 def flipped(values: np.ndarray, groups: int) -> np.ndarray:
     """Weights of the gradient: taps the other way round, channels and outputs of each group exchanged."""
-    taps_y, taps_x, channels, outputs = values.shape
-    parts = values[::-1, ::-1].reshape(taps_y, taps_x, channels, groups, outputs // groups)
-    return np.ascontiguousarray(parts.transpose(0, 1, 4, 3, 2).reshape(taps_y, taps_x, outputs // groups, -1))
+    *taps, channels, outputs = values.shape
+    parts = np.flip(values, tuple(range(len(taps)))).reshape(*taps, channels, groups, outputs // groups)
+    return np.ascontiguousarray(np.swapaxes(parts, -1, -3).reshape(*taps, outputs // groups, -1))
 
 
 def _convolution(x: Buffer) -> Callable[..., Buffer]:
@@ -294,14 +294,13 @@ def _check_axes(operator: str, x: Buffer, values: np.ndarray, sides: int) -> Non
         )
 
 
-def _spaced(x: Buffer, steps: tuple[int, int], stream: Stream | None) -> Buffer:
+def spaced_out(x: Buffer, steps: Sequence[int], stream: Stream | None) -> Buffer:
     """Images with pixels so far apart, zeros between them."""
-    if steps == (1, 1):
+    if max(steps) == 1:
         return x
-    images, height, width, channels = x.shape
-    shape = (images, (height - 1) * steps[0] + 1, (width - 1) * steps[1] + 1, channels)
-    result = full(Device.of(x), shape, 0, x.dtype, stream=stream)
-    copy(x, out=result[:, :: steps[0], :: steps[1]], stream=stream)
+    sides = [(size - 1) * step + 1 for size, step in zip(x.shape[1:-1], steps, strict=True)]
+    result = full(Device.of(x), (x.shape[0], *sides, x.shape[-1]), 0, x.dtype, stream=stream)
+    copy(x, out=result[(slice(None), *(slice(None, None, step) for step in steps))], stream=stream)
     return result
 
 

@@ -143,6 +143,23 @@ def atanh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None)
     return in_fp32("atanh", _atanh, x, out=out, stream=stream)
 
 
+def asin(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The inverse of ``sin``: a polynomial of degree 4 in x^2 for |x| up to 0.5, above it of sqrt((1 - |x|) / 2); an
+    absolute error of 2^-21; NaN beyond 1."""
+    return in_fp32("asin", _asin, x, out=out, stream=stream)
+
+
+def acos(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The inverse of ``cos``, of what ``asin`` is made of: an absolute error of 2^-20; NaN beyond 1."""
+    return in_fp32("acos", _acos, x, out=out, stream=stream)
+
+
+def atan(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+    """The inverse of ``tan``: a polynomial of degree 4 in x^2, in [-tan(pi / 8), tan(pi / 8)], where (x - 1) / (x + 1)
+    or -1 / x brings the rest; an absolute error of 2^-21."""
+    return in_fp32("atan", _atan, x, out=out, stream=stream)
+
+
 def exp_tile(x: Any) -> Any:
     """e^x, the error of whose argument does not grow with x."""
     x = tile.minimum(tile.maximum(x, -104.0), 89.0)
@@ -256,4 +273,39 @@ def _acosh(x: Any) -> Any:
 def _atanh(x: Any) -> Any:
     size = tile.minimum(tile.maximum(x, -x), 2.0)  # above 1 it is NaN
     value = _log1p(tile.reciprocal(1.0 - size) * size * 2.0) * 0.5
+    return tile.where(x < 0.0, -value, value)
+
+
+_ARC_SINE = [1.0, 1.6666752422e-1, 7.4953002686e-2, 4.5470025998e-2, 2.4181311049e-2, 4.2163199048e-2]
+_ARC_TANGENT = [1.0, -3.33329491539e-1, 1.99777106478e-1, -1.38776856032e-1, 8.05374449538e-2]
+
+
+def _arc(size: Any) -> tuple[Any, Any]:
+    """Whether |x| is above 0.5; asin of |x|, or there of sqrt((1 - |x|) / 2), which is half of acos(|x|)."""
+    far = size > 0.5
+    square = tile.where(far, (1.0 - size) * 0.5, size * size)
+    return far, _polynomial(square, _ARC_SINE) * tile.where(far, tile.sqrt(square), size)
+
+
+def _asin(x: Any) -> Any:
+    far, arc = _arc(tile.maximum(x, -x))
+    value = tile.where(far, math.pi / 2 - arc * 2.0, arc)
+    return tile.where(x < 0.0, -value, value)
+
+
+def _acos(x: Any) -> Any:
+    far, arc = _arc(tile.maximum(x, -x))
+    below = x < 0.0
+    near = math.pi / 2 - tile.where(below, -arc, arc)
+    return tile.where(far, tile.where(below, math.pi - arc * 2.0, arc * 2.0), near)
+
+
+def _atan(x: Any) -> Any:
+    size = tile.maximum(x, -x)
+    far, middle = size > math.tan(3 * math.pi / 8), size > math.tan(math.pi / 8)
+    above = tile.where(far, -1.0, tile.where(middle, size - 1.0, size))
+    below = tile.where(far, size, tile.where(middle, size + 1.0, 1.0))
+    rest = tile.reciprocal(below) * above
+    base = tile.where(far, math.pi / 2, tile.where(middle, math.pi / 4, 0.0))
+    value = _polynomial(rest * rest, _ARC_TANGENT) * rest + base
     return tile.where(x < 0.0, -value, value)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
@@ -60,6 +61,31 @@ def scatter(x: Buffer, numbers: Buffer, source: Buffer, axis: int = -1, *, strea
     place = _checked("scatter", x, numbers, axis)
     last, value = _by_number(_SCATTER, x, numbers, source, place, [FP32, FP32], stream)
     return mapped("scatter", _chosen, last, value, x, dtype=x.dtype, computed=FP32, stream=stream)
+
+
+def scatter_reduce(
+    x: Buffer, numbers: Buffer, source: Buffer, axis: int = -1, kind: str = "prod", *, stream: Stream | None = None
+) -> Buffer:
+    """x joined with each element of source at the place along an axis that its number says: ``kind`` "prod", "amax" or
+    "amin". Products take the elements of source in their order, a launch for each along the axis.
+
+    Parameters
+    ----------
+    x: float32 or bfloat16; int8, and int32 up to 2^24, too for "amax" and "amin". numbers, source: as ``scatter_add``.
+    """
+    if kind not in _JOINS:
+        raise BadRequest(f"kind is {kind!r}; it is {', '.join(map(repr, _JOINS))}")
+    place = _checked("scatter_reduce", x, numbers, axis)
+    operator, join = _JOINS[kind]
+    if operator is not None:
+        (found,) = _by_number(operator, x, numbers, source, place, [FP32], stream)
+        return mapped("scatter_reduce", join, x, found, dtype=x.dtype, computed=FP32, stream=stream)
+    places, result = _places(x, x.shape[place], place, x.ndim), x
+    for number in range(source.shape[place]):
+        part = (*[slice(None)] * place, slice(number, number + 1))
+        operands = [result, places, numbers[part], source[part]]
+        result = mapped("scatter_reduce", join, *operands, dtype=x.dtype, computed=FP32, stream=stream)
+    return result
 
 
 def index_select(x: Buffer, numbers: Buffer, axis: int = 0, *, stream: Stream | None = None) -> Buffer:
@@ -163,6 +189,23 @@ def _chosen(last: Any, value: Any, x: Any) -> Any:
     return tile.where(last < 0.0, x, value)
 
 
+def _least(source: Any, numbers: Any, places: Any, order: Any) -> Any:
+    return tile.where(numbers == places, source, -float("inf"))
+
+
+def _most(source: Any, numbers: Any, places: Any, order: Any) -> Any:
+    return tile.where(numbers == places, source, float("inf"))
+
+
+def _multiplied(x: Any, places: Any, numbers: Any, source: Any) -> Any:
+    return tile.where(numbers == places, x * source, x)
+
+
 _TAKE = Reducing("take_along", (Statistic("sum", _taken),))
 _SCATTER_ADD = Reducing("scatter_add", (Statistic("sum", _here),))
 _SCATTER = Reducing("scatter", (Statistic("max", _order), Statistic("sum", _last)))
+_JOINS: dict[str, tuple[Reducing | None, Any]] = {
+    "prod": (None, _multiplied),
+    "amax": (Reducing("scatter_reduce", (Statistic("max", _least),)), tile.maximum),
+    "amin": (Reducing("scatter_reduce", (Statistic("min", _most),)), tile.minimum),
+}

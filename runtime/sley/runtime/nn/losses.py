@@ -33,6 +33,7 @@ def cross_entropy(
     target: Buffer,
     axis: int = -1,
     *,
+    weight: Buffer | None = None,
     ignore_index: int = -100,
     label_smoothing: float = 0.0,
     reduction: str = "mean",
@@ -45,19 +46,17 @@ def cross_entropy(
     ----------
     x: logits, with classes along ``axis``. target: int32 numbers of classes, of the shape of x without that axis. One
         that is ``ignore_index`` counts for nothing; nobody looks whether others are classes: they have x = 0.
+    weight: of each class, float32, [classes]: its losses count so often, in the mean too; not with label smoothing.
     """
+    if weight is not None and label_smoothing:
+        raise BadRequest(f"weights of classes with label_smoothing {label_smoothing}; it is 0 where there are weights")
     place, numbers, wanted = _classes("cross_entropy", x, target, axis)
     operands = [x, numbers, wanted]
     operator, more = (_SMOOTHED, (label_smoothing, 1 / x.shape[place])) if label_smoothing else (_CROSS_ENTROPY, ())
     (losses,) = run_reducing(operator, operands, [place], [FP32], [None], numbers=more, stream=stream)
-    if reduction == "none":
-        _check(reduction)
-        kept = mapped("cross_entropy", _kept, losses, wanted, ignore_index, dtype=FP32, computed=FP32, stream=stream)
-        return kept.reshape(*target.shape)
-    total, weight = _kept_sums(losses, wanted, ignore_index, stream)
-    if _check(reduction) == "sum":
-        return total
-    return mapped("mean", _quotient, total, weight, dtype=FP32, stream=stream)
+    return _of_classes(
+        "cross_entropy", losses, (place, numbers, wanted), target, weight, ignore_index, reduction, stream
+    )
 
 
 def cross_entropy_backward(
@@ -99,6 +98,7 @@ def nll_loss(
     target: Buffer,
     axis: int = -1,
     *,
+    weight: Buffer | None = None,
     ignore_index: int = -100,
     reduction: str = "mean",
     stream: Stream | None = None,
@@ -106,11 +106,7 @@ def nll_loss(
     """-x of the target class, x being logarithms; parameters as those of ``cross_entropy``."""
     place, numbers, wanted = _classes("nll_loss", x, target, axis)
     (losses,) = run_reducing(_NLL, [x, numbers, wanted], [place], [FP32], [None], stream=stream)
-    if _check(reduction) == "none":
-        kept = mapped("nll_loss", _kept, losses, wanted, ignore_index, dtype=FP32, computed=FP32, stream=stream)
-        return kept.reshape(*target.shape)
-    total, weight = _kept_sums(losses, wanted, ignore_index, stream)
-    return total if reduction == "sum" else mapped("mean", _quotient, total, weight, dtype=FP32, stream=stream)
+    return _of_classes("nll_loss", losses, (place, numbers, wanted), target, weight, ignore_index, reduction, stream)
 
 
 def one_hot(target: Buffer, classes: int, dtype: Any = np.float32, *, stream: Stream | None = None) -> Buffer:
@@ -246,10 +242,43 @@ def _classes(operator: str, x: Buffer, target: Buffer, axis: int) -> tuple[int, 
     return place, numbers, with_axes(target, [place], x.ndim)
 
 
-def _kept_sums(losses: Buffer, wanted: Buffer, ignore_index: int, stream: Stream | None) -> tuple[Buffer, Buffer]:
-    """The sum of losses that are not ignored, and how many there are."""
+def _of_classes(
+    operator: str,
+    losses: Buffer,
+    classes: tuple[int, Buffer, Buffer],
+    target: Buffer,
+    weight: Buffer | None,
+    ignore_index: int,
+    reduction: str,
+    stream: Stream | None,
+) -> Buffer:
+    """Losses of rows of classes, weighted, reduced. Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``."""
+    place, numbers, wanted = classes
+    shares: Buffer | None = None
+    if weight is not None:
+        if not isinstance(weight, Buffer) or weight.dtype != FP32:
+            raise UnsupportedType(f"weight of {operator} is {weight!r}; it is a float32 array of the device")
+        if weight.shape != (numbers.size,):
+            raise ShapeMismatch(f"weight of {operator} has shape {weight.shape}; x has {numbers.size} classes")
+        of_class = weight.reshape(*numbers.shape)
+        (shares,) = run_reducing(_WEIGHT, [of_class, numbers, wanted], [place], [FP32], [None], stream=stream)
+        losses = mapped(operator, _times, losses, shares, dtype=FP32, stream=stream)
+    if _check(reduction) == "none":
+        kept = mapped(operator, _kept, losses, wanted, ignore_index, dtype=FP32, computed=FP32, stream=stream)
+        return kept.reshape(*target.shape)
+    total, count = _kept_sums(losses, wanted, ignore_index, stream, shares)
+    return total if reduction == "sum" else mapped("mean", _quotient, total, count, dtype=FP32, stream=stream)
+
+
+def _kept_sums(
+    losses: Buffer, wanted: Buffer, ignore_index: int, stream: Stream | None, shares: Buffer | None = None
+) -> tuple[Buffer, Buffer]:
+    """The sum of losses that are not ignored, and how many there are, or the sum of their shares."""
     kept = mapped("loss", _kept, losses, wanted, ignore_index, dtype=FP32, computed=FP32, stream=stream)
-    counted = mapped("loss", _counted, wanted, ignore_index, dtype=FP32, computed=FP32, stream=stream)
+    if shares is None:
+        counted = mapped("loss", _counted, wanted, ignore_index, dtype=FP32, computed=FP32, stream=stream)
+    else:
+        counted = mapped("loss", _kept, shares, wanted, ignore_index, dtype=FP32, computed=FP32, stream=stream)
     return sums.sum(kept, stream=stream), sums.sum(counted, stream=stream)
 
 
@@ -259,6 +288,10 @@ def _kept(loss: Any, wanted: Any, ignored: float) -> Any:
 
 def _counted(wanted: Any, ignored: float) -> Any:
     return wanted != ignored
+
+
+def _times(x: Any, y: Any) -> Any:
+    return x * y
 
 
 def _quotient(x: Any, y: Any) -> Any:
@@ -376,3 +409,4 @@ _CROSS_ENTROPY_BACKWARD = Reducing(
     "cross_entropy_backward", (Statistic("max", _largest), Statistic("sum", _scaled_power, _inverse)), _class_gradient
 )
 _NLL = Reducing("nll_loss", (Statistic("sum", _picked, _negative),))
+_WEIGHT = Reducing("nll_loss", (Statistic("sum", _picked),))

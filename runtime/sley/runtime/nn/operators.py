@@ -54,8 +54,11 @@ from sley.runtime.nn.convolutions import (
 )
 from sley.runtime.nn.embedding import embedding
 from sley.runtime.nn.functions import (
+    acos,
     acosh,
+    asin,
     asinh,
+    atan,
     atanh,
     ceil,
     cos,
@@ -96,7 +99,7 @@ from sley.runtime.nn.gradients import (
     softsign_backward,
     tanh_backward,
 )
-from sley.runtime.nn.indexing import embedding_backward, index_select, scatter, scatter_add, take_along
+from sley.runtime.nn.indexing import embedding_backward, index_select, scatter, scatter_add, scatter_reduce, take_along
 from sley.runtime.nn.losses import (
     bce_loss,
     bce_with_logits_loss,
@@ -186,6 +189,7 @@ from sley.runtime.nn.shapes import (
 )
 from sley.runtime.nn.softmaxes import log_softmax, log_softmax_backward, softmax_along, softmax_backward
 from sley.runtime.nn.sums import all, amax, amin, any, logsumexp, mean, norm, prod, std, sum, var
+from sley.runtime.nn.transposed import conv_transpose3d
 from sley.runtime.nn.weights import ConvWeights
 from sley.runtime.nn.windows import (
     adaptive_avg_pool,
@@ -195,6 +199,7 @@ from sley.runtime.nn.windows import (
     lp_pool,
     max_pool,
     max_pool_backward,
+    max_pool_places,
     sum_pool,
 )
 
@@ -212,6 +217,7 @@ __all__ = [
     "RotaryTable",
     "abs",
     "absmax_scale",
+    "acos",
     "acosh",
     "adam_step",
     "adamw_step",
@@ -227,7 +233,9 @@ __all__ = [
     "argmax",
     "argmax_along",
     "argmin",
+    "asin",
     "asinh",
+    "atan",
     "atanh",
     "attention",
     "attention_backward",
@@ -256,6 +264,7 @@ __all__ = [
     "conv2d_float32",
     "conv3d",
     "conv_transpose2d",
+    "conv_transpose3d",
     "copy",
     "cos",
     "cosh",
@@ -335,6 +344,7 @@ __all__ = [
     "max_pool",
     "max_pool2d",
     "max_pool_backward",
+    "max_pool_places",
     "maximum",
     "mean",
     "minimum",
@@ -376,6 +386,7 @@ __all__ = [
     "scaled_dot_product_attention",
     "scatter",
     "scatter_add",
+    "scatter_reduce",
     "selu",
     "selu_backward",
     "sgd_step",

@@ -32,14 +32,19 @@ class Ordered(NamedTuple):
     numbers: Buffer
 
 
-def argmax_along(x: Buffer, axis: int = -1, keepdims: bool = False, *, stream: Stream | None = None) -> Buffer:
-    """The place of the largest element along an axis, int32; ``argmax`` of rows of bfloat16 is a program of its own."""
-    return _place(_ARGMAX, x, axis, keepdims, stream)
+def argmax_along(
+    x: Buffer, axis: int = -1, keepdims: bool = False, *, last: bool = False, stream: Stream | None = None
+) -> Buffer:
+    """The place of the largest element along an axis, int32; ``argmax`` of rows of bfloat16 is a program of its own.
+    ``last``: of equal elements the last one, not the first one."""
+    return _place(_ARGMAX_LAST if last else _ARGMAX, x, axis, keepdims, stream)
 
 
-def argmin(x: Buffer, axis: int = -1, keepdims: bool = False, *, stream: Stream | None = None) -> Buffer:
-    """The place of the smallest element along an axis, int32; of the first NaN, if there is one."""
-    return _place(_ARGMIN, x, axis, keepdims, stream)
+def argmin(
+    x: Buffer, axis: int = -1, keepdims: bool = False, *, last: bool = False, stream: Stream | None = None
+) -> Buffer:
+    """The place of the smallest element along an axis, int32; of a NaN, if there is one. ``last``: as above."""
+    return _place(_ARGMIN_LAST if last else _ARGMIN, x, axis, keepdims, stream)
 
 
 def topk(x: Buffer, k: int, axis: int = -1, largest: bool = True, *, stream: Stream | None = None) -> Ordered:
@@ -123,6 +128,10 @@ def _spot(x: Any, places: Any, best: Any) -> Any:
     return tile.where((x == best) + (x != x), places, FAR)
 
 
+def _last_spot(x: Any, places: Any, best: Any) -> Any:
+    return tile.where((x == best) + (x != x), places, -1.0)
+
+
 def _larger(other: Any, x: Any, others: Any, own: Any) -> Any:
     """Whether the other element comes before this one from the largest down."""
     return _before(x < other, other, x, others < own)
@@ -149,6 +158,8 @@ def _held(rank: Any, ranks: Any, numbers: Any) -> Any:
 
 _ARGMAX = Reducing("argmax", (Statistic("max", _value), Statistic("min", _spot)))
 _ARGMIN = Reducing("argmin", (Statistic("min", _value), Statistic("min", _spot)))
+_ARGMAX_LAST = Reducing("argmax", (Statistic("max", _value), Statistic("max", _last_spot)))
+_ARGMIN_LAST = Reducing("argmin", (Statistic("min", _value), Statistic("max", _last_spot)))
 _RANK_DOWN = Reducing("sort", (Statistic("sum", _larger),))
 _RANK_UP = Reducing("sort", (Statistic("sum", _smaller),))
 _HOLDER = Reducing("sort", (Statistic("sum", _held),))

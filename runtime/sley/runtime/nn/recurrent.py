@@ -64,15 +64,20 @@ def gru(
     b_ih: Buffer | None = None,
     b_hh: Buffer | None = None,
     *,
+    reset_after: bool = True,
     stream: Stream | None = None,
 ) -> Recurrent:
     """With gates r, z, n: r, z = sigmoid(…); n = tanh(w_in · x + b_in + r · (w_hn · h + b_hn)); h' = n + z · (h - n).
 
-    Parameters as those of ``rnn``, with [3 · hidden, …] for r, z and n.
+    Parameters as those of ``rnn``, with [3 · hidden, …] for r, z and n. ``reset_after``: without it, r multiplies h in
+    front of the product: n = tanh(w_in · x + b_in + w_hn · (r · h) + b_hn), with two products in each step.
     """
     layer = _Layer(x, h, w_ih, w_hh, b_ih, b_hh, 3, stream)
     for step in range(x.shape[0]):
-        layer.run("gru", _gru, step, [layer.h], [])
+        if reset_after:
+            layer.run("gru", _gru, step, [layer.h], [])
+        else:
+            layer.reset_first(step)
     return Recurrent(layer.y, layer.h)
 
 
@@ -85,18 +90,21 @@ def lstm(
     b_ih: Buffer | None = None,
     b_hh: Buffer | None = None,
     *,
+    peepholes: tuple[Buffer, Buffer, Buffer] | None = None,
     stream: Stream | None = None,
 ) -> Recurrent:
     """With gates i, f, g, o: c' = sigmoid(f) · c + sigmoid(i) · tanh(g); h' = sigmoid(o) · tanh(c').
 
-    Parameters as those of ``rnn``, with [4 · hidden, …] for i, f, g and o; c: [batch, hidden], float32.
+    Parameters as those of ``rnn``, with [4 · hidden, …] for i, f, g and o; c: [batch, hidden], float32. ``peepholes``:
+    [hidden] each; times c they are added to i and f, and times c' to o.
     """
     layer = _Layer(x, h, w_ih, w_hh, b_ih, b_hh, 4, stream)
     device, shape = Device.of(x), (x.shape[1], layer.hidden)
     cell = full(device, shape, 0, np.float32, stream=stream) if c is None else c
     for step in range(x.shape[0]):
         grown = device.empty(shape, np.dtype(np.float32))
-        layer.run("lstm", _lstm, step, [cell], [grown])
+        function = _lstm if peepholes is None else _lstm_peephole
+        layer.run("lstm", function, step, [cell, *(peepholes or ())], [grown])
         cell = grown
     return Recurrent(layer.y, layer.h, cell)
 
@@ -159,6 +167,25 @@ class _Layer:
         )
         self.h = target
 
+    def reset_first(self, step: int) -> None:
+        """A step of a GRU whose state is reset in front of its product."""
+        size, more = self.hidden, dict[str, Any](computed=FP32, stream=self.stream)
+        gates = self.gates[step]
+        biases: list[Any] = [0.0] * 3
+        if self.b_hh is not None:
+            biases = [self.b_hh[place * size : (place + 1) * size] for place in range(3)]
+        of_state = matmul(self.h, self.w_hh[: 2 * size].T, dtype=np.float32, stream=self.stream)
+        update = self.device.empty(self.h.shape, FP32)
+        reset = self.device.empty(self.h.shape, self.h.dtype)
+        parts = [values[:, place * size : (place + 1) * size] for values in (gates, of_state) for place in range(2)]
+        outs = [reset, update]
+        mapped_many("gru", _gates, *parts, *biases[:2], self.h, dtypes=[o.dtype for o in outs], outs=outs, **more)
+        of_reset = matmul(reset, self.w_hh[2 * size :].T, dtype=np.float32, stream=self.stream)
+        target = self.y[step]
+        new = (gates[:, 2 * size :], of_reset, biases[2], update, self.h)
+        mapped("gru", _renewed, *new, dtype=target.dtype, out=target, **more)
+        self.h = target
+
 
 def _add(x: Any, y: Any) -> Any:
     return x + y
@@ -175,6 +202,15 @@ def _rnn_relu(x: Any, h: Any, bias: Any) -> Any:
 def _gru(xr: Any, xz: Any, xn: Any, hr: Any, hz: Any, hn: Any, br: Any, bz: Any, bn: Any, h: Any) -> Any:
     reset, update = tile.sigmoid(xr + hr + br), tile.sigmoid(xz + hz + bz)
     new = tile.tanh((hn + bn) * reset + xn)
+    return (h - new) * update + new
+
+
+def _gates(xr: Any, xz: Any, hr: Any, hz: Any, br: Any, bz: Any, h: Any) -> tuple[Any, Any]:
+    return tile.sigmoid(xr + hr + br) * h, tile.sigmoid(xz + hz + bz)
+
+
+def _renewed(xn: Any, hn: Any, bn: Any, update: Any, h: Any) -> Any:
+    new = tile.tanh(xn + hn + bn)
     return (h - new) * update + new
 
 
@@ -196,3 +232,26 @@ def _lstm(
     kept = tile.sigmoid(xf + hf + bf) * cell
     cell = tile.sigmoid(xi + hi + bi) * tile.tanh(xg + hg + bg) + kept
     return tile.sigmoid(xo + ho + bo) * tile.tanh(cell), cell
+
+
+def _lstm_peephole(
+    xi: Any,
+    xf: Any,
+    xg: Any,
+    xo: Any,
+    hi: Any,
+    hf: Any,
+    hg: Any,
+    ho: Any,
+    bi: Any,
+    bf: Any,
+    bg: Any,
+    bo: Any,
+    cell: Any,
+    pi: Any,
+    pf: Any,
+    po: Any,
+) -> tuple[Any, Any]:
+    kept = tile.sigmoid(xf + hf + bf + pf * cell) * cell
+    cell = tile.sigmoid(xi + hi + bi + pi * cell) * tile.tanh(xg + hg + bg) + kept
+    return tile.sigmoid(xo + ho + bo + po * cell) * tile.tanh(cell), cell

@@ -125,6 +125,33 @@ def max_pool(
     return result
 
 
+def max_pool_places(
+    x: Buffer,
+    y: Buffer,
+    numbers: Buffer,
+    window: Sides,
+    *,
+    stride: Sides | None = None,
+    dilation: Sides = 1,
+    stream: Stream | None = None,
+) -> Buffer:
+    """For each element y of ``max_pool`` of x, without padding, the number of the first element under the window that
+    is equal to it, int32; 0 if y is NaN.
+
+    Parameters
+    ----------
+    numbers: of elements of x, int32 up to 2^24, broadcast to its shape.
+    """
+    windows, device = Windows.of(x, window, stride, 0, dilation), Device.of(x)
+    found, left = full(device, y.shape, 0, FP32, stream=stream), full(device, y.shape, 1, FP32, stream=stream)
+    for seen, number in zip(windows.taps(x), windows.taps(numbers), strict=True):
+        operands, outs = [found, left, number, seen, y], [found, left]
+        mapped_many(
+            "max_pool_places", _first_hit, *operands, dtypes=[FP32] * 2, computed=FP32, outs=outs, stream=stream
+        )
+    return cast(found, np.int32, stream=stream)
+
+
 def avg_pool(
     x: Buffer,
     window: Sides,
@@ -159,16 +186,24 @@ def sum_pool(
 
 
 def lp_pool(
-    x: Buffer, power: float, window: Sides, *, stride: Sides | None = None, stream: Stream | None = None
+    x: Buffer,
+    power: float,
+    window: Sides,
+    *,
+    stride: Sides | None = None,
+    dilation: Sides = 1,
+    stream: Stream | None = None,
 ) -> Buffer:
-    """The root of order ``power``, 1 to 3, of the sum of |x|^power under each window."""
-    if power not in (1, 2, 3):
-        raise BadRequest(f"power is {power}; it is 1, 2 or 3")
-    windows = Windows.of(x, window, stride, 0)
+    """The root of order ``power``, a whole number of 1 or more, of the sum of |x|^power under each window; from 3 on as
+    2^(log2 / power)."""
+    if power < 1 or power != int(power):
+        raise BadRequest(f"power is {power}; it is a whole number of 1 or more")
+    windows = Windows.of(x, window, stride, 0, dilation)
     values = mapped("lp_pool", _raised, x, int(power), dtype=FP32, computed=FP32, stream=stream)
     total = _sum(values, windows, stream)
-    root = {1: _same, 2: tile.sqrt, 3: _third_root}[int(power)]
-    return mapped("lp_pool", root, total, dtype=x.dtype, computed=FP32, stream=stream)
+    if power <= 2:
+        return mapped("lp_pool", _same if power == 1 else tile.sqrt, total, dtype=x.dtype, computed=FP32, stream=stream)
+    return mapped("lp_pool", _any_root, total, 1 / power, dtype=x.dtype, computed=FP32, stream=stream)
 
 
 def adaptive_avg_pool(x: Buffer, sizes: Sides, *, stream: Stream | None = None) -> Buffer:
@@ -308,11 +343,14 @@ def _times(x: Any, y: Any) -> Any:
 
 def _raised(x: Any, power: float) -> Any:
     size = tile.maximum(x, -x)
-    return {1: size, 2: size * size, 3: size * size * size}[int(power)]
+    result = size
+    for _ in range(int(power) - 1):
+        result = result * size
+    return result
 
 
-def _third_root(x: Any) -> Any:
-    return tile.exp2(tile.log2(x) * (1 / 3))
+def _any_root(x: Any, share: float) -> Any:
+    return tile.exp2(tile.log2(x) * share)
 
 
 def _first_hit(total: Any, left: Any, grad: Any, seen: Any, largest: Any) -> tuple[Any, Any]:

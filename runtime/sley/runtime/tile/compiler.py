@@ -13,16 +13,16 @@ from sley.runtime.errors import KernelError
 from sley.runtime.tile.cost import price
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
-from sley.runtime.tile.ir import Block, Function, Op, Value
+from sley.runtime.tile.ir import Block, Function, Value
 from sley.runtime.tile.operations import STORES
 from sley.runtime.tile.passes.abilities import check_abilities
-from sley.runtime.tile.passes.ahead import loads_ahead
+from sley.runtime.tile.passes.ahead import early_operations
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
 from sley.runtime.tile.passes.common import share_common
 from sley.runtime.tile.passes.masks import form_masks
-from sley.runtime.tile.passes.order import Order, OrderError, orders
+from sley.runtime.tile.passes.order import Early, Order, OrderError, orders
 from sley.runtime.tile.passes.placement import Placement, place
 from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
 from sley.runtime.tile.passes.runs import make_runs
@@ -85,31 +85,31 @@ class Prepared:
     ranges: dict[Value, Range]
     placement: Placement
     orders: dict[Block, Order]
-    ahead: frozenset[Op]
+    early: Early
 
     @property
     def cycles(self) -> int:
         """From the doorbell to the fence, as ``price`` says."""
-        return price(self.function, self.placement, self.config, self.ahead)
+        return price(self.function, self.placement, self.config, self.early)
 
     def compiled(self) -> Compiled:
-        """Its program; one whose loads are not ahead if there are no instructions or registers for that. Raises
+        """Its program; one with nothing issued ahead if there are no instructions or registers for that. Raises
         ``KernelError`` if it is too long."""
         try:
-            program = self._program(self.ahead)
+            program = self._program(self.early)
         except KernelError:
-            if not self.ahead:
+            if not self.early:
                 raise
-            program = self._program(frozenset())
+            program = self._program({})
         stored = {op.operands[0] for op in self.function.body.walk() if op.name in STORES}
         reads = frozenset(array.name for array in self.function.arrays if array not in stored)
         return Compiled(replace(program, reads=reads), self.function.grid)
 
-    def _program(self, ahead: frozenset[Op]) -> Program:
+    def _program(self, early: Early) -> Program:
         first = Room(self.function, self.config, self.placement, self.ranges)
-        Emitter(self.function, first, self.orders, ahead).instructions()
+        Emitter(self.function, first, self.orders, early).instructions()
         again = Room(self.function, self.config, self.placement, self.ranges, first)
-        return Emitter(self.function, again, self.orders, ahead).program()
+        return Emitter(self.function, again, self.orders, early).program()
 
 
 def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC, verified: bool = True) -> Prepared:
@@ -123,12 +123,12 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     ranges = index_ranges(function)
     check_places(function, ranges)
     check_abilities(function, config)
-    slots, ahead = schedule.buffer, loads_ahead(function, config) if schedule.prefetch else frozenset()
+    slots = schedule.buffer
     while True:  # as many slots as semaphores can count
         placement = place(function, config, slots)
         try:
-            ordered = orders(function, placement)
-            return Prepared(function, config, ranges, placement, ordered, ahead)
+            early = early_operations(function, placement, config) if schedule.prefetch else {}
+            return Prepared(function, config, ranges, placement, orders(function, placement, early), early)
         except OrderError:
             if slots == 1:
                 raise

@@ -19,9 +19,10 @@ from sley.abi.timing import BF16_ROW, DOORBELL_TO_INSTRUCTION, FP32_FUNCTION, IN
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import ADDER_OPS
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
+from sley.runtime.tile.operations import UNITS
 from sley.runtime.tile.passes.ahead import products
 from sley.runtime.tile.passes.buffers import Buffer
-from sley.runtime.tile.passes.order import UNITS, accesses
+from sley.runtime.tile.passes.order import Early, accesses
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, transposed
 from sley.runtime.tile.types import TileType
@@ -60,20 +61,20 @@ class Time:
     spans: Spans
 
 
-def price(function: Function, placement: Placement, config: ChipConfig, ahead: frozenset[Op]) -> int:
-    """Cycles from the doorbell to the fence. ``function``: in its last form. ``ahead``: loops whose loads are issued a
-    round ahead."""
+def price(function: Function, placement: Placement, config: ChipConfig, early: Early) -> int:
+    """Cycles from the doorbell to the fence. ``function``: in its last form. ``early``: what of loops
+    is issued a round ahead."""
     x, y, z = function.grid
     blocks = x * y * z
-    cost = _Cost(placement, config, min(blocks, config.cores), ahead)
+    cost = _Cost(placement, config, min(blocks, config.cores), early)
     time = cost.block(function.body)
     turns = -(-blocks // config.cores)
     return START + time.whole + (turns - 1) * max(time.busy.values(), default=0) + FENCE
 
 
 class _Cost:
-    def __init__(self, placement: Placement, config: ChipConfig, sharers: int, ahead: frozenset[Op]) -> None:
-        self.placement, self.config, self.sharers, self.ahead = placement, config, sharers, ahead
+    def __init__(self, placement: Placement, config: ChipConfig, sharers: int, early: Early) -> None:
+        self.placement, self.config, self.sharers, self.early = placement, config, sharers, early
 
     def block(self, block: Block) -> Time:
         busy: Counter[str] = Counter()
@@ -111,7 +112,7 @@ class _Cost:
         loads = body.busy[Unit.LOAD.name]
         held = body.busy.pop(HELD, 0)
         behind = held + loads + ROUND_TRIP + HANDOVER if held and loads else 0
-        if op not in self.ahead:
+        if op not in self.early:
             rounds.append(behind)
         period = max(*body.busy.values(), *rounds, 0)
         busy = Counter({unit: cycles * count for unit, cycles in body.busy.items()})
@@ -196,6 +197,11 @@ class _Cost:
         exchanges = self.config.array.bit_length() - 1
         passes = count + exchanges
         return passes * (rows * parts + latency), REDUCE + 2 * passes, HANDOVER
+
+    def _spread(self, op: Op) -> tuple[int, int, int]:
+        rows, _ = tile_shape(op.result)
+        passes = self.config.array.bit_length()
+        return passes * (rows * self.config.row_parts + LANES), REDUCE + 2 * passes, HANDOVER
 
     def _join(self, op: Op) -> tuple[int, int, int]:
         rows, columns = tile_shape(op.result)

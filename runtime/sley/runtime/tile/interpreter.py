@@ -226,6 +226,10 @@ class _Block:
             x = self.golden.cast(x, type.dtype, computed)
         return self.golden.reduce(kind, x, axis, computed, self.lanes)
 
+    def _spread(self, op: Op) -> Bits:
+        column: Bits = self._operands(op)[0]
+        return column
+
     def _join(self, op: Op) -> Bits:
         type, distance = op.operands[0].type, op.attributes["distance"]
         assert isinstance(type, TileType)

@@ -7,8 +7,8 @@ Index operations: ``const``, ``block``, ``iadd``, ``isub``, ``imul``, ``imin``, 
 ``cast`` changes the type, ``transpose`` makes rows of columns. ``unary`` and ``binary`` do to each element what the
 operation of the vector unit does that they name; ``where`` chooses between two, and so does ``mask``: the first of them
 where index + row * r + lane * c is negative in row r, column c. ``for`` repeats its body; ``yield`` ends it and hands
-on what is carried. ``chain`` is several element-wise operations in one instruction of the vector unit; the compiler
-makes it and masks, no one writes them.
+on what is carried. ``chain`` is several element-wise operations in one instruction of the vector unit, and ``spread``
+one column in all lanes; the compiler makes these and masks, no one writes them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from sley.abi.faults import Unit
 from sley.abi.functions.table import Function as VectorFunction
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import JOIN, BinaryOp, Reduction
@@ -42,6 +43,13 @@ PRODUCTS = {ElementType.BF16: ElementType.FP32, ElementType.INT8: ElementType.IN
 """Types that ``dot`` multiplies, and those of its sums."""
 LOADS, STORES = ("load", "gather"), ("store", "scatter")
 """Operations that read arrays in memory, and that write them."""
+UNITS = {
+    **dict.fromkeys(LOADS, Unit.LOAD),
+    **dict.fromkeys(STORES, Unit.STORE),
+    "dot": Unit.MATRIX,
+    **dict.fromkeys(("chain", "reduce", "transpose", "iota", "join", "spread"), Unit.VECTOR),
+}
+"""The unit that does each; indices and loops are the sequencer's."""
 STORED = (ElementType.INT8, ElementType.BF16, ElementType.FP32, ElementType.INT32)
 """Types of arrays."""
 
@@ -253,6 +261,12 @@ def _reduce(op: Op) -> list[Type]:
     return [TileType(wide(tile.dtype), (1, tile.shape[1]) if axis == 0 else (tile.shape[0], 1))]
 
 
+def _spread(op: Op) -> list[Type]:
+    tile = _tile(op, 0)
+    _need(tile.shape[1] == 1 and tile.dtype in COMPUTED, op, f"it takes one column of fp32 or int32, not {tile}")
+    return [tile]
+
+
 def _join(op: Op) -> list[Type]:
     tile, kind, distance = _tile(op, 0), op.attributes["kind"], op.attributes["distance"]
     _need(kind in REDUCTIONS, op, f"no reduction {kind!r}; there are {', '.join(REDUCTIONS)}")
@@ -315,6 +329,7 @@ OPERATIONS: dict[str, OpInfo] = {
     "transpose": OpInfo(_transpose, 1),
     "dot": OpInfo(_dot, 3),
     "reduce": OpInfo(_reduce, 1, ("kind", "axis")),
+    "spread": OpInfo(_spread, 1),
     "join": OpInfo(_join, 1, ("kind", "distance")),
     "for": OpInfo(_for, None, ("lower", "step", "count")),
     "yield": OpInfo(_nothing, None),

@@ -16,8 +16,8 @@ class Schedule:
     Parameters
     ----------
     buffer: most slots of a tile, 1, 2 or 4: with 1 nothing is loaded ahead. order: axes of the grid, the outermost
-        loop over blocks first. prefetch: whether loads are issued a round ahead in loops whose other instructions fill
-        the queue of their unit. unroll: by the names of loops' variables, how many rounds become one.
+        loop over blocks first. prefetch: whether loads, and products of what is loaded, are issued a round ahead in
+        loops that gain by it. unroll: by the names of loops' variables, how many rounds become one.
 
     Raises ``TileError`` for what is none.
     """

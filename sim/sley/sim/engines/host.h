@@ -7,6 +7,8 @@
 //   sim_settle(sim)               lets everything combinational follow the inputs
 //   sim_clock(sim)                the rising edge, after which `sim_drive` puts the DRAM's new outputs on the inputs
 //   sim_create(), sim_destroy(sim), sim_trace(sim, path), sim_trace_flush(sim)
+// and, if it can leave out cycles:
+//   SIM_PASS(sim, limit)          leaves out at most so many in which nothing happens; how many it were
 // and, if its designs have assertions:
 //   SIM_FAILED(sim)               other than 0 after one failed
 //   SIM_CHECK(sim)                checks those of the coming edge; other than 0 if one fails
@@ -17,6 +19,10 @@
 #define SIM_FAILED(sim) 0
 #define SIM_CHECK(sim) 0
 #define SIM_BEGIN(sim) (void)0
+#endif
+
+#ifndef SIM_PASS
+#define SIM_PASS(sim, limit) 0
 #endif
 
 #undef API
@@ -151,9 +157,13 @@ API int64_t sley_read32(Sim* sim, uint32_t address) {
 
 API int sley_step(Sim* sim, uint64_t cycles) {
     SIM_BEGIN(sim);
-    for (; cycles && !sim_stopped(sim); cycles--) {
+    while (cycles && !sim_stopped(sim)) {
+        const uint64_t passed = SIM_PASS(sim, cycles);
+        cycles -= passed;
+        if (passed) continue;
         sim_settle(sim);
         sim_cycle(sim);
+        cycles--;
     }
     sim_settle(sim);
     return sim_status(sim, 0);
@@ -162,9 +172,14 @@ API int sley_step(Sim* sim, uint64_t cycles) {
 // Whether irq is high, after at most `limit` cycles.
 API int sley_run_until_irq(Sim* sim, uint64_t limit) {
     SIM_BEGIN(sim);
-    for (sim_settle(sim); limit && !GET(sim, irq) && !sim_stopped(sim); limit--) {
+    sim_settle(sim);
+    while (limit && !GET(sim, irq) && !sim_stopped(sim)) {
+        const uint64_t passed = SIM_PASS(sim, limit);
+        limit -= passed;
+        if (passed) continue;
         sim_cycle(sim);
         sim_settle(sim);
+        limit--;
     }
     return sim_status(sim, GET(sim, irq));
 }

@@ -112,6 +112,11 @@ def open_transport(spec: str, options: dict[str, str]) -> Transport:
     timed = options.get("cycles", "off")
     if timed not in CYCLES:
         raise EngineError(f"cycles={timed}: cycles must be {' or '.join(CYCLES)}")
+    if timed == "on" and "sanitize" in options:
+        raise EngineError(
+            f"sanitize={options['sanitize']} with cycles=on: sanitizers watch semaphores and packets of the model that "
+            "has values alone; leave cycles=on out, the program and what is found are the same"
+        )
     known = TIMED_OPTIONS if timed == "on" else OPTIONS
     unknown = [name for name in options if name not in known]
     if unknown:

@@ -39,7 +39,8 @@ def check_exact(config: ChipConfig) -> None:
 
 
 class TimedTransport(LibraryTransport):
-    """A device that takes the same cycles as on engine ``fast``, and counts the same.
+    """A device that takes the same cycles as on engine ``fast``, and counts the same. ``computes``: whether it computes
+    values, too.
 
     Parameters
     ----------
@@ -52,6 +53,7 @@ class TimedTransport(LibraryTransport):
     def __init__(self, config: ChipConfig, options: EngineOptions, values: bool = True) -> None:
         self._model: CompiledModel | None = None
         self._cores: list[int] = []
+        self.computes = values
         generated = {"abi.h": header(config), "wiring.h": timed.wiring(config)}
         super().__init__(build(MAIN, generated, includes=INCLUDES), options)
         if values:

@@ -6,11 +6,12 @@ import kernels
 import ml_dtypes
 import numpy as np
 import pytest
-from tile_agreement import kernel_agrees, types_of
+from tile_agreement import agree, kernel_agrees, types_of
 
 from sley.abi.config import preset
 from sley.runtime import Device, tile
 from sley.runtime.tile.compiler import prepare
+from sley.runtime.tile.ir import Function
 
 BASE = preset("base")
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -50,9 +51,9 @@ def test_which_loops(shape: tuple[int, int, int], ahead: int) -> None:
     """Those with more products in a round than half of the queue's instructions."""
     types = types_of(operands(64, 256, 128))
     function = kernels.matmul.function(types, {"shape": shape, "activation": None}, (1, 1, 1))
-    assert len(prepare(function, BASE).ahead) == ahead
+    assert len(prepare(function, BASE).early) == ahead
     function = kernels.matmul.function(types, {"shape": shape, "activation": None}, (1, 1, 1))
-    assert prepare(function, BASE, tile.Schedule(prefetch=False)).ahead == frozenset()
+    assert prepare(function, BASE, tile.Schedule(prefetch=False)).early == {}
 
 
 @pytest.mark.parametrize(("m", "k", "n"), [(32, 160, 64), (33, 161, 65), (70, 400, 130)])
@@ -68,7 +69,7 @@ def test_results(base: Device, m: int, k: int, n: int, shape: tuple[int, int, in
 @pytest.mark.parametrize(("kernel", "ahead"), [(carried_place, 0), (downwards, 1)])
 def test_places(base: Device, kernel: tile.Kernel, ahead: int) -> None:
     arrays = operands(48 if ahead else 16, 240, 64)
-    assert len(prepare(kernel.function(types_of(arrays), {}, (1, 1, 1)), BASE).ahead) == ahead
+    assert len(prepare(kernel.function(types_of(arrays), {}, (1, 1, 1)), BASE).early) == ahead
     found = kernel_agrees(base, kernel, arrays)
     a, b = arrays["a"].astype(np.float32), arrays["b"].astype(np.float32)
     assert (found["c"].view(np.float32) == a @ b).all()
@@ -84,3 +85,61 @@ def test_it_is_faster() -> None:
                     kernels.matmul[2, 8](*arrays, shape=(32, 128, 64), schedule=tile.Schedule(prefetch=prefetch))
             cycles.append(timing.cycles)
         assert cycles[0] < 0.9 * cycles[1]
+
+
+@tile.kernel
+def crowded(a: Any, b: Any, c: Any) -> None:
+    """A second load in each round takes the rows of the first one's tile, as there is no room beside it."""
+    total = tile.zeros((16, 240))
+    for k in range(0, 480, 240):
+        total = tile.dot(tile.load(a, (0, k), (16, 240)), tile.load(b, (k, 0), (240, 240)), total)
+        total = tile.dot(tile.load(a, (16, k), (16, 240)), tile.load(b, (k, 240), (240, 240)), total)
+    tile.store(c, (0, 0), total)
+
+
+def test_rows_that_are_still_needed(base: Device) -> None:
+    arrays = operands(32, 480, 480)
+    arrays["c"] = np.zeros((16, 240), np.float32)
+    prepared = prepare(crowded.function(types_of(arrays), {}, (1, 1, 1)), BASE)
+    assert len({buffer.first for buffer in prepared.placement.buffers if buffer.rows == 3600}) == 1
+    assert prepared.early == {}
+    found = kernel_agrees(base, crowded, arrays)
+    a, b = arrays["a"].astype(np.float32), arrays["b"].astype(np.float32)
+    assert (found["c"].view(np.float32) == a[:16] @ b[:, :240] + a[16:] @ b[:, 240:]).all()
+
+
+@tile.kernel
+def attention(q: Any, k: Any, v: Any, out: Any, rows: int = 16, keys: int = 32) -> None:
+    """Products of what is loaded, and products of what the vector unit makes of these."""
+    row, depth = tile.block_id() * rows, q.shape[1]
+    queries = tile.load(q, (row, 0), (rows, depth))
+    largest, sums, total = tile.full((rows, 1), -3e38), tile.zeros((rows, 1)), tile.zeros((rows, depth))
+    for at in range(0, k.shape[0], keys):
+        scores = tile.dot(queries, tile.load(k, (at, 0), (depth, keys), axes=(1, 0)), tile.zeros((rows, keys)))
+        top = tile.maximum(largest, scores.max(1))
+        powers, factor = tile.exp(scores - top), tile.exp(largest - top)
+        sums = sums * factor + powers.sum(1)
+        total = tile.dot(powers.to(q.dtype), tile.load(v, (at, 0), (keys, depth)), total * factor)
+        largest = top
+    tile.store(out, (row, 0), (total / sums).to(out.dtype))
+
+
+@pytest.mark.parametrize("rows", [16, 24])
+@pytest.mark.parametrize("buffer", [1, 2, 4])
+def test_products_ahead(base: Device, rows: int, buffer: int) -> None:
+    """With slots to spare, the first product of a round is issued before the second one of the round before."""
+    random = np.random.default_rng(rows)
+    arrays = {name: random.standard_normal((96, 48)).astype(BF16) for name in "qkv"}
+    arrays["out"] = np.zeros((96, 48), np.float32)
+    grid, schedule = (-(-96 // rows), 1, 1), tile.Schedule(buffer=buffer)
+
+    def function() -> Function:
+        return attention.function(types_of(arrays), {"rows": rows, "keys": 32}, grid)
+
+    prepared = prepare(function(), BASE, schedule)
+    assert ["dot" in {op.name for op in early} for early in prepared.early.values()] == ([True] if buffer > 1 else [])
+    agree(base, function, arrays, schedule)
+    scores = np.exp(arrays["q"].astype(np.float64) @ arrays["k"].astype(np.float64).T)
+    wanted = scores / scores.sum(1, keepdims=True) @ arrays["v"].astype(np.float64)
+    found = kernel_agrees(base, attention, arrays, grid, rows=rows, keys=32)
+    np.testing.assert_allclose(found["out"].view(np.float32), wanted, rtol=0.1, atol=0.05)

@@ -79,7 +79,7 @@ def test_no_two_overlap(seed: int) -> None:
 def test_slots(sizes: tuple[int, ...], rows: int, most: int, slots: list[int]) -> None:
     loop = Op("for", [], {"count": 3, "lower": 0, "step": 1}, body=Block())
     parts = [*(buffer(size, loop) for size in sizes)]
-    once = buffer(0)
-    choose_slots([*parts, once], {Space.SCRATCHPAD: rows, Space.ACCUMULATOR: 0}, most)
+    once, alone = buffer(0), buffer(0, loop)
+    choose_slots([*parts, once, alone], {*parts, once}, {Space.SCRATCHPAD: rows, Space.ACCUMULATOR: 0}, most)
     assert [part.slots for part in parts] == slots
-    assert once.slots == 1
+    assert once.slots == alone.slots == 1

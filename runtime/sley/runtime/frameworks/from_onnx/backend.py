@@ -20,10 +20,17 @@ DEFAULT_ENGINE = "model:base?memory=256M"
 
 
 class PreparedModel(BackendRep):
-    """A model on a device, compiled for the shapes of its inputs when they come first."""
+    """A model on a device, compiled for the shapes of its inputs when they come first.
+
+    Attributes
+    ----------
+    folded: whether all results of the last run were known when the model was compiled: they depend on constants and
+        shapes alone, so the device had nothing to do.
+    """
 
     def __init__(self, network: Network, device: Device, precision: str) -> None:
         self.network, self.device, self.precision = network, device, precision
+        self.folded = False
         self._compiled: dict[Any, CompiledNetwork] = {}
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
@@ -43,7 +50,9 @@ class PreparedModel(BackendRep):
             self._compiled[key] = compile_network(
                 self.network, self.device, fold, shapes, known=constants, precision=self.precision
             )
-        found = self._compiled[key](**rest)
+        compiled = self._compiled[key]
+        found = compiled(**rest)
+        self.folded = all(isinstance(value, np.ndarray) for value in compiled.outputs.values())
         outputs = namedtupledict("Outputs", list(self.network.outputs))
         result: tuple[Any, ...] = outputs(*(found[name] for name in self.network.outputs))
         return result
@@ -69,6 +78,20 @@ SHAPING = {
     "ReverseSequence": (1,),
     "ConvInteger": (1, 2, 3),
     "Upsample": (1,),
+    "CenterCropPad": (1,),
+    "Compress": (1,),
+    "DFT": (1, 2),
+    "STFT": (1, 3),
+    "If": (0,),
+    "Loop": (0, 1),
+    "Dropout": (1, 2),
+    "AffineGrid": (1,),
+    "Col2Im": (1, 2),
+    "MaxUnpool": (2,),
+    "MelWeightMatrix": (0, 1, 2, 3, 4),
+    **{f"{name}Window": (0,) for name in ("Blackman", "Hamming", "Hann")},
+    **{name: (1,) for name in ("Adagrad", "Adam", "Momentum")},
+    **{name: (4,) for name in ("RNN", "GRU", "LSTM")},
     **{
         f"Reduce{kind}": (1,)
         for kind in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")

@@ -11,10 +11,11 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from sley.runtime.networks.graph import Node
+from sley.runtime.networks.registry import UnsupportedOperator
 
 
 def fold(node: Node, inputs: Sequence[NDArray[Any] | None]) -> list[NDArray[Any]]:
-    """The outputs of an operator whose inputs are known."""
+    """The outputs of an operator whose inputs are known. Raises ``UnsupportedOperator``."""
     attributes = {
         name: numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
         for name, value in node.attributes.items()
@@ -28,4 +29,7 @@ def fold(node: Node, inputs: Sequence[NDArray[Any] | None]) -> list[NDArray[Any]
     results = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in node.outputs if name]
     graph = helper.make_graph([proto], "fold", values, results)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", max(node.version, 13))])
-    return [np.asarray(value) for value in ReferenceEvaluator(model).run(None, given)]
+    try:
+        return [np.asarray(value) for value in ReferenceEvaluator(model).run(None, given)]
+    except Exception as error:  # of any kind, as it comes from the reference implementation
+        raise UnsupportedOperator(f"{node}: onnx cannot compute it of constants: {error}") from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import onnx
 import onnx.inliner
 import onnx.shape_inference
 import onnx.version_converter
-from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
 
 from sley.driver import BadRequest
 from sley.runtime.networks.graph import Network, Node, TensorType
@@ -18,6 +20,9 @@ from sley.runtime.networks.registry import UnsupportedOperator, handlers
 
 OLDEST = 13
 """The first opset whose operators are read as they are; models with an older one are converted by onnx."""
+
+DOMAINS = ("", "ai.onnx", "ai.onnx.preview.training")
+"""Whose operators the device knows."""
 
 
 def read_model(model: ModelProto | str | Path) -> Network:
@@ -29,12 +34,15 @@ def read_model(model: ModelProto | str | Path) -> Network:
         model = _converted(model, versions["ai.onnx"])
     model = onnx.inliner.inline_local_functions(model)
     version = {entry.domain or "ai.onnx": entry.version for entry in model.opset_import}.get("ai.onnx", OLDEST)
-    graph = model.graph
+    return replace(_network(model.graph, version, tensor_type), types=_types(model))
+
+
+def _network(graph: GraphProto, version: int, read: Callable[[ValueInfoProto], TensorType]) -> Network:
     constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
     nodes = [node for proto in graph.node for node in _nodes(proto, version)]
-    inputs = {value.name: tensor_type(value) for value in graph.input if value.name not in constants}
-    outputs = {value.name: tensor_type(value) for value in graph.output}
-    return Network(graph.name, inputs, outputs, nodes, constants, _types(model))
+    inputs = {value.name: read(value) for value in graph.input if value.name not in constants}
+    outputs = {value.name: read(value) for value in graph.output}
+    return Network(graph.name, inputs, outputs, nodes, constants)
 
 
 def _types(model: ModelProto) -> dict[str, TensorType]:
@@ -54,18 +62,20 @@ def _converted(model: ModelProto, version: int) -> ModelProto:
 
 
 def _nodes(proto: NodeProto, version: int) -> list[Node]:
-    if proto.domain not in ("", "ai.onnx"):
+    if proto.domain not in DOMAINS:
         raise UnsupportedOperator(
-            f"{proto.op_type} of the domain {proto.domain!r}; the device has operators of ai.onnx"
+            f"{proto.op_type} of the domain {proto.domain!r}; the device has operators of {', '.join(DOMAINS[1:])}"
         )
-    attributes = {attribute.name: _attribute(attribute) for attribute in proto.attribute}
+    attributes = {attribute.name: _attribute(attribute, version) for attribute in proto.attribute}
     return [Node(proto.op_type, tuple(proto.input), tuple(proto.output), attributes, proto.name, version)]
 
 
-def _attribute(attribute: AttributeProto) -> Any:
+def _attribute(attribute: AttributeProto, version: int) -> Any:
     value = helper.get_attribute_value(attribute)
     if attribute.type == AttributeProto.TENSOR:
         return numpy_helper.to_array(value)
+    if attribute.type == AttributeProto.GRAPH:
+        return _network(value, version, _any_type)
     if attribute.type == AttributeProto.STRING:
         return value.decode()
     if attribute.type == AttributeProto.STRINGS:
@@ -73,6 +83,11 @@ def _attribute(attribute: AttributeProto) -> Any:
     if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS):
         return list(value)
     return value
+
+
+def _any_type(value: ValueInfoProto) -> TensorType:
+    """Of values of subgraphs, whose types are those of what they are given."""
+    return TensorType(np.dtype(np.void), None)
 
 
 def tensor_type(value: ValueInfoProto) -> TensorType:

@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 
 from sley.runtime.device.buffer import Buffer
-from sley.runtime.networks.compilation import Compilation, Value
+from sley.runtime.networks.compilation import Compilation, Value, stored
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.registry import UnsupportedOperator, operator
+from sley.runtime.networks.types import element_type
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.mapping import FP32, mapped
 
 
 def number(value: Value) -> Any:
-    """A known array of one element as a number; else the value."""
+    """A known array of one element as a number; else the value. Raises ``UnsupportedType``, ``BadRequest``."""
     if isinstance(value, np.ndarray) and value.size == 1 and value.ndim <= 1:
-        return value.item()
+        return stored(value, "a constant").item()
     return value
 
 
@@ -30,6 +31,12 @@ def operands(c: Compilation, *values: Value) -> list[Any]:
 
 _UNARY: dict[str, Callable[..., Buffer]] = {
     "Abs": nn.abs,
+    "Acos": nn.acos,
+    "Acosh": nn.acosh,
+    "Asin": nn.asin,
+    "Asinh": nn.asinh,
+    "Atan": nn.atan,
+    "Atanh": nn.atanh,
     "Ceil": nn.ceil,
     "Cos": nn.cos,
     "Cosh": nn.cosh,
@@ -52,6 +59,7 @@ _UNARY: dict[str, Callable[..., Buffer]] = {
     "Softplus": nn.softplus,
     "Softsign": nn.softsign,
     "Sqrt": nn.sqrt,
+    "Tan": nn.tan,
     "Tanh": nn.tanh,
 }
 _BINARY: dict[str, Callable[..., Buffer]] = {
@@ -127,7 +135,8 @@ def clip(c: Compilation, node: Node, x: Buffer, low: Value | None = None, high: 
 
 @operator("Identity", "Dropout")
 def identity(c: Compilation, node: Node, x: Buffer, ratio: Value | None = None, training: Value | None = None) -> Any:
-    if training is not None and bool(c.known(node, training, "training_mode")):
+    drops = ratio is None or bool(np.any(c.known(node, ratio, "the ratio")))
+    if training is not None and bool(c.known(node, training, "training_mode")) and drops:
         raise UnsupportedOperator(f"{node}: training draws random numbers, whose order ONNX leaves open")
     if node.operator == "Dropout" and len(node.outputs) > 1:
         return x, nn.full(c.device, x.shape, 1, bool, stream=c.stream)
@@ -136,9 +145,7 @@ def identity(c: Compilation, node: Node, x: Buffer, ratio: Value | None = None, 
 
 @operator("Cast", "CastLike")
 def cast(c: Compilation, node: Node, x: Buffer, like: Value | None = None) -> Buffer:
-    from onnx import helper
-
-    kind = like.dtype if like is not None else np.dtype(helper.tensor_dtype_to_np_dtype(node.attributes["to"]))
+    kind = like.dtype if like is not None else element_type(node.attributes["to"])
     kept = {np.dtype(np.int64): np.dtype(np.int32)}.get(kind, kind)
     if kept.kind in "iu" and x.dtype.kind == "f":  # towards zero, as ONNX converts
         x = nn.trunc(x, stream=c.stream)
@@ -199,12 +206,6 @@ def isinf(c: Compilation, node: Node, x: Buffer) -> Buffer:
     if below and above:
         return nn.isinf(x, stream=c.stream)
     return nn.eq(x, float("inf") if above else -float("inf"), stream=c.stream) if below or above else nn.ne(x, x)
-
-
-@operator("Tan", "Atanh", "Asinh", "Acosh")
-def more_functions(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    function = {"Tan": nn.tan, "Atanh": nn.atanh, "Asinh": nn.asinh, "Acosh": nn.acosh}[node.operator]
-    return function(x, stream=c.stream)
 
 
 @operator("BitwiseAnd", "BitwiseOr", "BitwiseXor")

@@ -1,9 +1,8 @@
-"""Convolutions, pooling and resizing of images, whose channels are the second axis in networks and the last one on the
+"""Convolutions of images, whose channels are the second axis in networks and the last one on the
 device."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -13,9 +12,6 @@ from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
-
-PLACES = ("half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel")
-"""Where pixels of a resized image are, as ONNX names it."""
 
 
 def channels_last(c: Compilation, x: Buffer) -> Buffer:
@@ -91,180 +87,69 @@ def conv_integer(
 @operator("ConvTranspose")
 def conv_transpose(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = None) -> Buffer:
     images, weights = c.array(x), c.known(node, w, "the weights")
-    dimensions = images.ndim - 2
-    if dimensions not in (1, 2) or node.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
-        raise UnsupportedOperator(f"{node}: of {dimensions} dimensions, padded {node.attributes.get('auto_pad')!r}")
-    if "output_shape" in node.attributes:
-        raise UnsupportedOperator(f"{node}: output_shape; give output_padding")
+    count = images.ndim - 2
+    if count not in (1, 2, 3):
+        raise UnsupportedOperator(f"{node}: of {count} dimensions; the device has 1 to 3")
     taps = weights.transpose(*range(2, weights.ndim), 1, 0)
-    attributes = {
-        name: list(node.attributes.get(name, [default] * count))
-        for name, default, count in (
-            ("strides", 1, dimensions),
-            ("dilations", 1, dimensions),
-            ("output_padding", 0, dimensions),
-            ("pads", 0, 2 * dimensions),
-        )
-    }
+    steps, spreads = (list(node.attributes.get(name, [1] * count)) for name in ("strides", "dilations"))
+    before, extra = _edges(node, images.shape[2:], taps.shape[:count], steps, spreads)
     view = channels_last(c, images)
-    if dimensions == 1:
+    row = None if bias is None else c.array(bias)
+    more: dict[str, Any] = {"groups": node.attributes.get("group", 1), "bias": row, "stream": c.stream}
+    if count == 1:
         view, taps = view.reshape(view.shape[0], 1, *view.shape[1:]), taps[None]
-        for name, default in (("strides", 1), ("dilations", 1), ("output_padding", 0)):
-            attributes[name] = [default, *attributes[name]]
-        attributes["pads"] = [0, attributes["pads"][0], 0, attributes["pads"][1]]
-    before, behind = attributes["pads"][:2], attributes["pads"][2:]
-    extra = [m + b - a for m, a, b in zip(attributes["output_padding"], behind, before, strict=True)]
-    result = nn.conv_transpose2d(
+        steps, spreads, before, extra = [1, *steps], [1, *spreads], [0, *before], [0, *extra]
+    function: Any = nn.conv_transpose3d if count == 3 else nn.conv_transpose2d
+    grown = tuple(max(value, 0) for value in extra)
+    result = function(
         view,
         taps,
-        stride=tuple(attributes["strides"]),
+        stride=tuple(steps),
         padding=tuple(before),
-        output_padding=tuple(max(value, 0) for value in extra),
-        dilation=tuple(attributes["dilations"]),
-        groups=node.attributes.get("group", 1),
-        bias=None if bias is None else c.array(bias),
-        stream=c.stream,
+        output_padding=grown,
+        dilation=tuple(spreads),
+        **more,
     )
-    ends = [size + min(value, 0) for size, value in zip(result.shape[1:3], extra, strict=True)]
-    result = result[:, : ends[0], : ends[1]]
-    return channels_first(result[:, 0] if dimensions == 1 else result)
+    ends = [slice(0, size + min(value, 0)) for size, value in zip(result.shape[1:-1], extra, strict=True)]
+    result = result[(slice(None), *ends)]
+    return channels_first(result[:, 0] if count == 1 else result)
 
 
-@operator("MaxPool", "AveragePool", "LpPool")
-def pool(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    if len(node.outputs) > 1:
-        raise UnsupportedOperator(f"{node}: places of the largest elements")
-    window = tuple(node.attributes["kernel_shape"])
-    steps, spreads = (tuple(node.attributes.get(name, [1] * len(window))) for name in ("strides", "dilations"))
-    pads = sides_of(node, x.shape[2:], window)
-    own = list(pads)
-    if node.attributes.get("ceil_mode", 0):
-        for place, (size, taps, step, spread) in enumerate(zip(x.shape[2:], window, steps, spreads, strict=True)):
-            before, behind = pads[place]
-            wide = (taps - 1) * spread + 1
-            out = -(-(size + before + behind - wide) // step) + 1
-            if (out - 1) * step >= size + before:
-                out -= 1
-            pads[place] = before, max((out - 1) * step + wide - size - before, behind)
-    view = channels_last(c, x)
-    if node.operator == "MaxPool":
-        lowest = -float("inf") if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
-        padded = nn.pad(view, [*pads, (0, 0)], lowest, stream=c.stream) if any(map(sum, pads)) else view
-        return channels_first(nn.max_pool(padded, window, stride=steps, dilation=spreads, stream=c.stream))
-    padded = nn.pad(view, [*pads, (0, 0)], stream=c.stream) if any(map(sum, pads)) else view
-    if node.operator == "LpPool":
-        if any(spread != 1 for spread in spreads):
-            raise UnsupportedOperator(f"{node}: dilations")
-        return channels_first(nn.lp_pool(padded, node.attributes.get("p", 2), window, stride=steps, stream=c.stream))
-    total = nn.sum_pool(padded, window, stride=steps, dilation=spreads, stream=c.stream)
-    counts = _counts(
-        x.shape[2:], window, steps, spreads, (pads, own), bool(node.attributes.get("count_include_pad", 0))
-    )
-    return channels_first(nn.mul(total, c.device.array(counts.astype(np.float32)[..., None]), stream=c.stream))
+def _edges(
+    node: Node, sizes: tuple[int, ...], taps: tuple[int, ...], steps: list[int], spreads: list[int]
+) -> tuple[list[int], list[int]]:
+    """Elements cut off in front, and elements more behind than with as many cut off there, along each dimension."""
+    count, auto = len(sizes), node.attributes.get("auto_pad", "NOTSET")
+    more = list(node.attributes.get("output_padding", [0] * count))
+    pads = list(node.attributes.get("pads", [0] * (2 * count)))
+    wanted = node.attributes.get("output_shape")
+    if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = [size * step for size, step in zip(sizes, steps, strict=True)]
+    if wanted is not None:
+        every = zip(sizes, taps, steps, spreads, wanted, strict=True)
+        for number, (size, own, step, spread, out) in enumerate(every):
+            total = (size - 1) * step + more[number] + (own - 1) * spread + 1 - out
+            more[number] += max(-total, 0)
+            small = max(total, 0) // 2
+            large = max(total, 0) - small
+            first = small if auto == "SAME_UPPER" else large
+            pads[number], pads[number + count] = first, small + large - first
+    before, behind = pads[:count], pads[count:]
+    return before, [m + a - b for m, a, b in zip(more, before, behind, strict=True)]
 
 
-def _counts(
-    sizes: tuple[int, ...],
-    window: tuple[int, ...],
-    steps: tuple[int, ...],
-    spreads: tuple[int, ...],
-    pads: tuple[list[tuple[int, int]], list[tuple[int, int]]],
-    padded: bool,
-) -> np.ndarray:
-    """1 / taps of each window that count: those in the image, or in its own padding, too."""
-    result = np.ones((1,) * len(sizes))
-    wide, own = pads
-    for place, (size, taps, step, spread) in enumerate(zip(sizes, window, steps, spreads, strict=True)):
-        before, behind = wide[place]
-        first, last = (-own[place][0], size + own[place][1]) if padded else (0, size)
-        out = (size + before + behind - (taps - 1) * spread - 1) // step + 1
-        places = np.arange(out)[:, None] * step - before + np.arange(taps) * spread
-        seen = ((places >= first) & (places < last)).sum(1)
-        result = result * seen.reshape([-1 if axis == place else 1 for axis in range(len(sizes))])
-    return 1 / np.maximum(result, 1)
-
-
-@operator("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
-def global_pool(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    axes = tuple(range(2, x.ndim))
-    if node.operator == "GlobalLpPool":
-        return nn.norm(x, axes, True, stream=c.stream)
-    return (nn.mean if node.operator == "GlobalAveragePool" else nn.amax)(x, axes, True, stream=c.stream)
-
-
-@operator("Resize", "Upsample")
-def resize(
-    c: Compilation,
-    node: Node,
-    x: Buffer,
-    roi: Value | None = None,
-    scales: Value | None = None,
-    sizes: Value | None = None,
-) -> Buffer:
-    """By a matrix for each axis, which the host makes: each row holds what a pixel of the result is made of."""
-    if node.operator == "Upsample":
-        roi, scales = None, roi
-    mode, place = (
-        node.attributes.get("mode", "nearest"),
-        node.attributes.get("coordinate_transformation_mode", "half_pixel"),
-    )
-    if node.operator == "Upsample":
-        place = "asymmetric"
-    if node.attributes.get("antialias", 0) or place not in (
-        "half_pixel",
-        "asymmetric",
-        "align_corners",
-        "pytorch_half_pixel",
-    ):
-        raise UnsupportedOperator(f"{node}: {place}, antialias {node.attributes.get('antialias', 0)}")
-    if mode not in ("nearest", "linear") or node.attributes.get("keep_aspect_ratio_policy", "stretch") != "stretch":
-        raise UnsupportedOperator(f"{node}: mode {mode!r}")
-    axes = node.attributes.get("axes", list(range(x.ndim)))
-    factors = None if scales is None or not scales.size else c.known(node, scales, "scales").ravel().tolist()
-    wanted = None if sizes is None else c.known(node, sizes, "sizes").ravel().tolist()
-    for number, axis in enumerate(axes):
-        size = x.shape[axis]
-        out = int(wanted[number]) if wanted is not None else math.floor(size * factors[number]) if factors else size
-        factor = out / size if factors is None else factors[number]
-        if out != size or factor != 1:
-            x = _resampled(c, x, axis, _matrix(node, size, out, factor, mode, place))
-    return x
-
-
-def _matrix(node: Node, size: int, out: int, factor: float, mode: str, place: str) -> np.ndarray:
-    number = np.arange(out, dtype=np.float64)
-    spot = {
-        "half_pixel": (number + 0.5) / factor - 0.5,
-        "asymmetric": number / factor,
-        "align_corners": number * ((size - 1) / (out - 1) if out > 1 else 0),
-        "pytorch_half_pixel": (number + 0.5) / factor - 0.5 if out > 1 else number * 0,
-    }[place]
-    matrix = np.zeros((out, size), np.float32)
-    if mode == "nearest":
-        mode = node.attributes.get("nearest_mode", "round_prefer_floor") if node.operator == "Resize" else "floor"
-        rounded = {
-            "round_prefer_floor": np.ceil(spot - 0.5),
-            "round_prefer_ceil": np.floor(spot + 0.5),
-            "floor": np.floor(spot),
-            "ceil": np.ceil(spot),
-        }[mode]
-        matrix[np.arange(out), np.clip(rounded, 0, size - 1).astype(int)] = 1
-        return matrix
-    low = np.floor(spot)
-    for shift, weight in ((0, 1 - (spot - low)), (1, spot - low)):
-        np.add.at(matrix, (np.arange(out), np.clip(low + shift, 0, size - 1).astype(int)), weight)
-    return matrix
-
-
-def _resampled(c: Compilation, x: Buffer, axis: int, matrix: np.ndarray) -> Buffer:
-    """An axis multiplied by a matrix: sums of slices, in fp32."""
-    parts = []
-    for row in matrix:
-        total: Buffer | None = None
-        for number in np.nonzero(row)[0]:
-            part = x[(*[slice(None)] * axis, slice(int(number), int(number) + 1))]
-            weighted = part if row[number] == 1 else nn.mul(part, float(row[number]), stream=c.stream)
-            total = weighted if total is None else nn.add(total, weighted, stream=c.stream)
-        assert total is not None
-        parts.append(total)
-    return nn.concat(parts, axis, stream=c.stream)
+@operator("AffineGrid")
+def affine_grid(c: Compilation, node: Node, theta: Value, size: Value) -> Buffer:
+    """Places of pixels between -1 and 1, and 1, times the matrices of theta."""
+    images, _, *sides = (int(side) for side in c.known(node, size, "the size").ravel())
+    axes = []
+    for side in sides:
+        if node.attributes.get("align_corners", 0):
+            axes.append(np.linspace(-1, 1, side))
+        else:
+            axes.append((np.arange(side) * 2 + 1) / side - 1)
+    spots = np.stack([*reversed(np.meshgrid(*axes, indexing="ij")), np.ones(sides)], -1)
+    matrix = c.array(theta)
+    grid = c.array(spots.reshape(1, -1, len(sides) + 1).astype(np.float32))
+    result = nn.matmul(grid, matrix.mT, precision=c.precision, stream=c.stream)
+    return result.reshape(images, *sides, len(sides))

@@ -79,9 +79,10 @@ def rms_norm(c: Compilation, node: Node, x: Buffer, scale: Value) -> Buffer:
 def lp_norm(c: Compilation, node: Node, x: Buffer) -> Buffer:
     axis, order = node.attributes.get("axis", -1), node.attributes.get("p", 2)
     if order == 2:
-        return nn.normalize(x, axis, stream=c.stream)
-    total = nn.sum(nn.abs(x, stream=c.stream), axis, True, stream=c.stream)
-    return nn.div(x, nn.maximum(total, 1e-12, stream=c.stream), stream=c.stream)
+        size = nn.norm(x, axis, True, stream=c.stream)
+    else:
+        size = nn.sum(nn.abs(x, stream=c.stream), axis, True, stream=c.stream)
+    return nn.div(x, size, stream=c.stream)
 
 
 @operator("MeanVarianceNormalization")

@@ -10,7 +10,7 @@ import numpy as np
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
-from sley.runtime.networks.registry import UnsupportedOperator, operator
+from sley.runtime.networks.registry import operator
 from sley.runtime.nn import operators as nn
 
 _REDUCTIONS: dict[str, Callable[..., Buffer]] = {
@@ -36,6 +36,8 @@ def reduce(c: Compilation, node: Node, x: Buffer, axes: Value | None = None) -> 
     chosen, keep, name = tuple(given), bool(node.attributes.get("keepdims", 1)), node.operator
     if not chosen:
         return x
+    if 0 in x.shape:
+        return _of_nothing(c, node, x, chosen, keep)
     if x.dtype == bool and name in ("ReduceMax", "ReduceMin"):
         return (nn.any if name == "ReduceMax" else nn.all)(x, chosen, keep, stream=c.stream)
     if name == "ReduceLogSumExp":
@@ -46,6 +48,28 @@ def reduce(c: Compilation, node: Node, x: Buffer, axes: Value | None = None) -> 
     return nn.log(result, stream=c.stream) if name == "ReduceLogSum" else result
 
 
+_IDENTITY = {
+    "ReduceLogSum": -np.inf,
+    "ReduceLogSumExp": -np.inf,
+    "ReduceMax": -np.inf,
+    "ReduceMean": np.nan,
+    "ReduceMin": np.inf,
+    "ReduceProd": 1,
+}
+"""Of arrays without elements, where it is not 0."""
+
+
+def _of_nothing(c: Compilation, node: Node, x: Buffer, axes: tuple[int, ...], keep: bool) -> Buffer:
+    reduced = {axis % x.ndim for axis in axes}
+    shape = tuple(1 if place in reduced else side for place, side in enumerate(x.shape) if keep or place not in reduced)
+    if 0 in shape:
+        return c.device.empty(shape, x.dtype)
+    value = _IDENTITY.get(node.operator, 0)
+    if x.dtype.kind == "i" and np.isinf(value):
+        value = np.iinfo(x.dtype).max if value > 0 else np.iinfo(x.dtype).min
+    return nn.full(c.device, shape, value, x.dtype, stream=c.stream)
+
+
 def _logsumexp(c: Compilation, x: Buffer, axes: tuple[int, ...], keep: bool) -> Buffer:
     for axis in sorted((axis % x.ndim for axis in axes), reverse=True):
         x = nn.logsumexp(x, axis, keep, stream=c.stream)
@@ -54,10 +78,9 @@ def _logsumexp(c: Compilation, x: Buffer, axes: tuple[int, ...], keep: bool) -> 
 
 @operator("ArgMax", "ArgMin")
 def arg(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    if node.attributes.get("select_last_index", 0):
-        raise UnsupportedOperator(f"{node}: select_last_index; the device finds the first of equal elements")
     function = nn.argmax_along if node.operator == "ArgMax" else nn.argmin
-    return function(x, node.attributes.get("axis", 0), bool(node.attributes.get("keepdims", 1)), stream=c.stream)
+    axis, keep = node.attributes.get("axis", 0), bool(node.attributes.get("keepdims", 1))
+    return function(x, axis, keep, last=bool(node.attributes.get("select_last_index", 0)), stream=c.stream)
 
 
 @operator("TopK")
@@ -82,13 +105,12 @@ def cumsum(c: Compilation, node: Node, x: Buffer, axis: Value) -> Buffer:
 
 @operator("SoftmaxCrossEntropyLoss", "NegativeLogLikelihoodLoss")
 def loss(c: Compilation, node: Node, x: Buffer, target: Value, weight: Value | None = None) -> Any:
-    if weight is not None:
-        raise UnsupportedOperator(f"{node}: weights of classes")
     ignored, kind = node.attributes.get("ignore_index", -100), node.attributes.get("reduction", "mean")
-    labels = c.array(target)
+    labels, shares = c.array(target), None if weight is None else c.array(weight)
+    more: Any = {"weight": shares, "ignore_index": ignored, "reduction": kind, "stream": c.stream}
     if node.operator == "NegativeLogLikelihoodLoss":
-        return nn.nll_loss(x, labels, 1, ignore_index=ignored, reduction=kind, stream=c.stream)
-    value = nn.cross_entropy(x, labels, 1, ignore_index=ignored, reduction=kind, stream=c.stream)
+        return nn.nll_loss(x, labels, 1, **more)
+    value = nn.cross_entropy(x, labels, 1, **more)
     return (value, nn.log_softmax(x, 1, stream=c.stream)) if len(node.outputs) > 1 else value
 
 

@@ -44,14 +44,17 @@ def gather_elements(c: Compilation, node: Node, x: Value, numbers: Value) -> Buf
 
 @operator("GatherND")
 def gather_nd(c: Compilation, node: Node, x: Value, numbers: Value) -> Buffer:
-    if node.attributes.get("batch_dims", 0):
-        raise UnsupportedOperator(f"{node}: batch_dims")
     array, index = dense(c, c.array(x)), c.array(numbers)
-    depth = index.shape[-1]
-    flat = _flat_number(c, index, array.shape[:depth])
-    table = array.reshape(math.prod(array.shape[:depth]), -1)
+    batch, depth = node.attributes.get("batch_dims", 0), index.shape[-1]
+    sides = array.shape[batch : batch + depth]
+    flat, batches = _flat_number(c, index, sides), math.prod(array.shape[:batch])
+    if batches > 1:
+        shape = (*array.shape[:batch], *(1 for _ in index.shape[batch:-1]))
+        starts = np.arange(batches, dtype=np.int32).reshape(shape) * math.prod(sides)
+        flat = nn.add(flat, c.array(starts), stream=c.stream)
+    table = array.reshape(batches * math.prod(sides), -1)
     result = nn.embedding(dense(c, flat), table, stream=c.stream)
-    return result.reshape(*index.shape[:-1], *array.shape[depth:])
+    return result.reshape(*index.shape[:-1], *array.shape[batch + depth :])
 
 
 def _flat_number(c: Compilation, index: Buffer, sides: tuple[int, ...]) -> Buffer:
@@ -69,14 +72,22 @@ def scatter_elements(c: Compilation, node: Node, x: Value, numbers: Value, updat
     array, source = c.array(x), c.array(updates)
     axis = node.attributes.get("axis", 0) % array.ndim
     index = numbers_of(c, numbers, array.shape[axis])
-    if any(a != b for n, (a, b) in enumerate(zip(array.shape, index.shape, strict=True)) if n != axis):
-        raise UnsupportedOperator(f"{node}: numbers of shape {index.shape} for an array of {array.shape}")
+    inside = tuple(slice(None) if n == axis else slice(0, side) for n, side in enumerate(index.shape))
+    result = _scattered(c, node, array[inside], index, source, axis)
+    if result.shape == array.shape:
+        return result
+    whole = nn.copy(array, stream=c.stream)
+    nn.copy(result, out=whole[inside], stream=c.stream)
+    return whole
+
+
+def _scattered(c: Compilation, node: Node, x: Buffer, numbers: Buffer, source: Buffer, axis: int) -> Buffer:
     kind = node.attributes.get("reduction", "none")
-    if kind == "none":
-        return nn.scatter(array, index, source, axis, stream=c.stream)
-    if kind == "add":
-        return nn.scatter_add(array, index, source, axis, stream=c.stream)
-    raise UnsupportedOperator(f"{node}: reduction {kind!r}; the device has none and add")
+    if kind in ("none", "add"):
+        return (nn.scatter if kind == "none" else nn.scatter_add)(x, numbers, source, axis, stream=c.stream)
+    return nn.scatter_reduce(
+        x, numbers, source, axis, {"mul": "prod", "max": "amax", "min": "amin"}[kind], stream=c.stream
+    )
 
 
 @operator("ScatterND")
@@ -87,8 +98,47 @@ def scatter_nd(c: Compilation, node: Node, x: Value, numbers: Value, updates: Va
     table = array.reshape(math.prod(array.shape[:depth]), -1)
     rows = source.reshape(-1, table.shape[1])
     every = nn.broadcast_to(flat, rows.shape, stream=c.stream)
-    kind = node.attributes.get("reduction", "none")
-    if kind not in ("none", "add"):
-        raise UnsupportedOperator(f"{node}: reduction {kind!r}; the device has none and add")
-    function = nn.scatter if kind == "none" else nn.scatter_add
-    return function(table, every, rows, 0, stream=c.stream).reshape(*array.shape)
+    return _scattered(c, node, table, every, rows, 0).reshape(*array.shape)
+
+
+@operator("TensorScatter")
+def tensor_scatter(c: Compilation, node: Node, cache: Value, update: Value, starts: Value | None = None) -> Buffer:
+    """A part of a cache for each of a batch, from the place on that ``starts`` says."""
+    array, source = c.array(cache), c.array(update)
+    axis = node.attributes.get("axis", -2) % array.ndim
+    size, count = array.shape[axis], source.shape[axis]
+    shape = [count if number == axis else 1 for number in range(array.ndim)]
+    places = c.array(np.arange(count, dtype=np.int32).reshape(shape))
+    if starts is not None:
+        first = c.array(starts)
+        places = nn.add(first.reshape(-1, *(1 for _ in array.shape[1:])), places, stream=c.stream)
+    if node.attributes.get("mode", "linear") == "circular":
+        wrapped = nn.sub(places, size, stream=c.stream)
+        places = nn.where(nn.lt(places, size, stream=c.stream), places, wrapped, stream=c.stream)
+    every = nn.broadcast_to(places, source.shape, stream=c.stream)
+    return nn.scatter(array, every, source, axis, stream=c.stream)
+
+
+@operator("Compress")
+def compress(c: Compilation, node: Node, x: Value, condition: Value) -> Buffer:
+    array, axis = dense(c, c.array(x)), node.attributes.get("axis")
+    if axis is None:
+        array, axis = array.reshape(-1), 0
+    numbers = np.flatnonzero(c.known(node, condition, "the condition")).astype(np.int32)
+    axis %= array.ndim
+    if not numbers.size:
+        return c.device.empty((*array.shape[:axis], 0, *array.shape[axis + 1 :]), array.dtype)
+    return nn.index_select(array, c.array(numbers), axis, stream=c.stream)
+
+
+@operator("NonZero", "Unique", "NonMaxSuppression")
+def of_values(c: Compilation, node: Node, *values: Value | None) -> Buffer:
+    raise UnsupportedOperator(
+        f"{node}: the size of its result depends on values; sizes must be known when it is compiled"
+    )
+
+
+@operator("If", "Loop", "Scan")
+def subgraph(c: Compilation, node: Node, *values: Value | None) -> Buffer:
+    """One that the pass ``subgraphs`` could not replace."""
+    raise UnsupportedOperator(f"{node}: {node.attributes['reason']}")

@@ -1,4 +1,4 @@
-"""Recurrent layers and attention."""
+"""Recurrent layers."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
+from sley.runtime.networks.operators.shapes import dense
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
 
@@ -29,48 +30,62 @@ def recurrent(
     """In one direction or both; gates in the order of ONNX are put into that of ``nn``."""
     name, attributes = node.operator, node.attributes
     usual = {"RNN": ["Tanh"], "GRU": ["Sigmoid", "Tanh"], "LSTM": ["Sigmoid", "Tanh", "Tanh"]}[name]
-    direction = attributes.get("direction", "forward")
+    direction, batch_first = attributes.get("direction", "forward"), bool(attributes.get("layout", 0))
     count = 2 if direction == "bidirectional" else 1
     given = attributes.get("activations", usual * count)
-    if list(given) != usual * count or peepholes is not None or attributes.get("clip", 0) or lengths is not None:
-        raise UnsupportedOperator(f"{node}: other activations, clip, lengths or peepholes")
-    if name == "GRU" and not attributes.get("linear_before_reset", 0):
-        raise UnsupportedOperator(f"{node}: linear_before_reset 0; the device multiplies before it resets")
-    if attributes.get("input_forget", 0) or attributes.get("layout", 0):
-        raise UnsupportedOperator(f"{node}: input_forget, or layout 1")
-    order = {"RNN": [0], "GRU": [1, 0, 2], "LSTM": [0, 2, 3, 1]}[name]
-    images = c.array(x)
+    if list(given) != usual * count or attributes.get("clip", 0) or attributes.get("input_forget", 0):
+        raise UnsupportedOperator(f"{node}: other activations, clip or input_forget")
+    steps = c.array(x)
+    if batch_first:
+        steps = dense(c, steps.transpose(1, 0, 2))
+    if lengths is not None and np.any(c.known(node, lengths, "lengths") != steps.shape[0]):
+        raise UnsupportedOperator(f"{node}: sequences of several lengths")
     found = []
     for number in range(count):
         backward = direction == "reverse" or number == 1
-        steps = nn.flip(images, 0, stream=c.stream) if backward else images
-        found.append(_layer(c, node, steps, (w, r, b, h, cell), number, order))
+        states = [None if v is None else (v[:, number] if batch_first else v[number]) for v in (h, cell)]
+        own = [None if value is None else value[number] for value in (w, r, b, peepholes)]
+        found.append(_layer(c, node, nn.flip(steps, 0, stream=c.stream) if backward else steps, own, states))
         if backward:
             found[-1][0] = nn.flip(found[-1][0], 0, stream=c.stream)
     y = nn.stack([layer[0] for layer in found], 1, stream=c.stream)
-    last = [nn.stack([layer[place] for layer in found], 0, stream=c.stream) for place in range(1, len(found[0]))]
-    return (y, *last)
+    axis = 1 if batch_first else 0
+    last = [nn.stack([layer[place] for layer in found], axis, stream=c.stream) for place in range(1, len(found[0]))]
+    return (y.transpose(2, 0, 1, 3) if batch_first else y, *last)
+
+
+_ORDER = {"RNN": [0], "GRU": [1, 0, 2], "LSTM": [0, 2, 3, 1]}
+"""Where ONNX has the gates of ``nn``."""
 
 
 def _layer(
-    c: Compilation, node: Node, x: Buffer, values: tuple[Value | None, ...], number: int, order: list[int]
+    c: Compilation, node: Node, x: Buffer, values: list[Value | None], states: list[Value | None]
 ) -> list[Buffer]:
-    w, r, b, h, cell = (None if value is None else value[number] for value in values[:2] + values[2:])
+    """One direction: states of all steps, the last one, the last cell."""
+    w, r, b, peepholes = values
     assert w is not None
     assert r is not None
-    weights, states = (_gates(c, value, order) for value in (w, r))
+    order = _ORDER[node.operator]
+    weights: list[Any] = [_gates(c, value, order) for value in (w, r)]
     biases: list[Any] = [None, None]
     if b is not None:
         half = b.shape[0] // 2
         biases = [_gates(c, b[:half], order), _gates(c, b[half:], order)]
-    state = None if h is None else c.array(h)
-    arguments = (weights, states, *biases)
+    state, cell = (None if value is None else dense(c, c.array(value)) for value in states)
     if node.operator == "LSTM":
-        result = nn.lstm(x, state, None if cell is None else c.array(cell), *arguments, stream=c.stream)
+        more: Any = {}
+        if peepholes is not None:
+            each = peepholes.shape[0] // 3
+            parts = [c.array(peepholes[place * each : (place + 1) * each]) for place in range(3)]
+            more["peepholes"] = parts[0], parts[2], parts[1]
+        result = nn.lstm(x, state, cell, *weights, *biases, stream=c.stream, **more)
         assert result.c is not None
         return [result.y, result.h, result.c]
-    function = nn.rnn if node.operator == "RNN" else nn.gru
-    result = function(x, state, *arguments, stream=c.stream)
+    if node.operator == "GRU":
+        after = bool(node.attributes.get("linear_before_reset", 0))
+        result = nn.gru(x, state, *weights, *biases, reset_after=after, stream=c.stream)
+    else:
+        result = nn.rnn(x, state, *weights, *biases, stream=c.stream)
     return [result.y, result.h]
 
 
@@ -79,47 +94,3 @@ def _gates(c: Compilation, value: Value, order: list[int]) -> Buffer:
     if isinstance(value, np.ndarray):
         return c.array(np.concatenate([value[place * size : (place + 1) * size] for place in order]))
     return nn.concat([value[place * size : (place + 1) * size] for place in order], 0, stream=c.stream)
-
-
-@operator("Attention")
-def attention(
-    c: Compilation,
-    node: Node,
-    q: Value,
-    k: Value,
-    v: Value,
-    mask: Value | None = None,
-    past_key: Value | None = None,
-    past_value: Value | None = None,
-    lengths: Value | None = None,
-) -> Buffer:
-    if past_key is not None or lengths is not None or len(node.outputs) > 1 or node.attributes.get("softcap", 0):
-        raise UnsupportedOperator(f"{node}: a cache, softcap, or results besides the first")
-    arrays = [c.array(value) for value in (q, k, v)]
-    wide = arrays[0].ndim == 4
-    if not wide:
-        heads = node.attributes["q_num_heads"], *[node.attributes["kv_num_heads"]] * 2
-        arrays = [
-            array.reshape(array.shape[0], array.shape[1], count, -1).transpose(0, 2, 1, 3)
-            for array, count in zip(arrays, heads, strict=True)
-        ]
-    given = None if mask is None else c.array(mask)
-    if given is not None and given.ndim < 4:
-        given = given.reshape(*[1] * (4 - given.ndim), *given.shape)
-    query, key, value = arrays
-    result = nn.scaled_dot_product_attention(
-        query,
-        key,
-        value,
-        given,
-        causal=bool(node.attributes.get("is_causal", 0)),
-        scale=node.attributes.get("scale"),
-        precision=c.precision,
-        stream=c.stream,
-    )
-    if wide:
-        return result
-    flat = result.transpose(0, 2, 1, 3)
-    return nn.copy(flat, out=c.device.empty(flat.shape, flat.dtype), stream=c.stream).reshape(
-        flat.shape[0], flat.shape[1], -1
-    )

@@ -9,8 +9,9 @@ import numpy as np
 
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value, stored
-from sley.runtime.networks.graph import Node
+from sley.runtime.networks.graph import Array, Node
 from sley.runtime.networks.registry import UnsupportedOperator, operator
+from sley.runtime.networks.types import element_type
 from sley.runtime.nn import operators as nn
 
 
@@ -147,6 +148,19 @@ def _one(x: Buffer, place: int, number: int) -> Buffer:
     return x[(*[slice(None)] * place, slice(number, number + 1))]
 
 
+@operator("CenterCropPad")
+def center_crop_pad(c: Compilation, node: Node, x: Buffer, shape: Value) -> Buffer:
+    sides = [int(side) for side in c.known(node, shape, "the shape").ravel()]
+    axes = [axis % x.ndim for axis in node.attributes.get("axes", range(x.ndim))]
+    pads = [(0, 0)] * x.ndim
+    for axis, wanted in zip(axes, sides, strict=True):
+        size = x.shape[axis]
+        start, before = max((size - wanted) // 2, 0), max((wanted - size) // 2, 0)
+        x = x[(*[slice(None)] * axis, slice(start, start + min(size, wanted)))]
+        pads[axis] = before, max(wanted - size - before, 0)
+    return nn.pad(x, pads, stream=c.stream) if any(map(sum, pads)) else x
+
+
 @operator("Expand")
 def expand(c: Compilation, node: Node, x: Buffer, shape: Value) -> Buffer:
     wanted = np.broadcast_shapes(x.shape, tuple(int(side) for side in c.known(node, shape, "the shape")))
@@ -180,20 +194,18 @@ def one_hot(c: Compilation, node: Node, numbers: Buffer, depth: Value, values: V
 
 @operator("Trilu")
 def trilu(c: Compilation, node: Node, x: Buffer, k: Value | None = None) -> Buffer:
+    if 0 in x.shape:
+        return x
     diagonal = 0 if k is None else int(c.known(node, k, "k").item())
     function = nn.triu if node.attributes.get("upper", 1) else nn.tril
     return function(x, diagonal, stream=c.stream)
 
 
 @operator("EyeLike")
-def eye_like(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    from onnx import helper
-
-    kind = x.dtype
-    if "dtype" in node.attributes:
-        kind = stored(np.zeros(0, helper.tensor_dtype_to_np_dtype(node.attributes["dtype"])), "the result").dtype
+def eye_like(c: Compilation, node: Node, x: Buffer) -> Array:
+    kind = element_type(node.attributes["dtype"]) if "dtype" in node.attributes else x.dtype
     rows, columns = x.shape
-    return c.device.array(np.eye(rows, columns, k=node.attributes.get("k", 0)).astype(kind))
+    return np.eye(rows, columns, k=node.attributes.get("k", 0)).astype(kind)
 
 
 @operator("DepthToSpace")

@@ -12,11 +12,15 @@ Fold = Callable[[Node, Sequence[Array | None]], Sequence[Array]]
 
 def fold_constants(network: Network, fold: Fold) -> Network:
     """Runs the pass."""
-    constants, nodes = dict(network.constants), []
-    for node in network.nodes:
-        if any(name and name not in constants for name in node.inputs):
-            nodes.append(node)
-            continue
-        results = fold(node, [constants[name] if name else None for name in node.inputs])
-        constants |= {name: value for name, value in zip(node.outputs, results, strict=False) if name}
+    constants = dict(network.constants)
+    nodes = [node for node in network.nodes if not folded(node, constants, fold)]
     return network.with_nodes(nodes, constants)
+
+
+def folded(node: Node, constants: dict[str, Array], fold: Fold) -> bool:
+    """Whether an operator is of constants alone; its results are then among them."""
+    if any(name and name not in constants for name in node.inputs):
+        return False
+    results = fold(node, [constants[name] if name else None for name in node.inputs])
+    constants |= {name: value for name, value in zip(node.outputs, results, strict=False) if name}
+    return True

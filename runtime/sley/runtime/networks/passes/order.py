@@ -11,6 +11,7 @@ from sley.runtime.networks.passes.activation import fuse_activation
 from sley.runtime.networks.passes.batch_norm import fold_batch_norm
 from sley.runtime.networks.passes.constants import Fold, fold_constants
 from sley.runtime.networks.passes.regions import form_regions
+from sley.runtime.networks.passes.subgraphs import inline_subgraphs
 from sley.runtime.networks.passes.unused import leave_out_unused
 from sley.runtime.tile.compiler import DUMP
 
@@ -25,7 +26,7 @@ PASSES: dict[str, Callable[[Network], Network]] = {
 def optimised(network: Network, fold: Fold) -> Network:
     """The network behind all passes; it is printed behind those that ``SLEY_DUMP`` names. ``fold``: computes operators
     on the host."""
-    network = fold_constants(network, fold)
+    network = fold_constants(inline_subgraphs(network, fold), fold)
     wanted = set(os.environ.get(DUMP, "").split(","))
     for name, run in PASSES.items():
         network = run(network)

@@ -11,27 +11,26 @@ from sley.runtime.device.program import Program
 from sley.runtime.tile.emit.iotas import emit_iota
 from sley.runtime.tile.emit.joins import emit_join
 from sley.runtime.tile.emit.products import emit_dot
-from sley.runtime.tile.emit.reductions import emit_reduce
+from sley.runtime.tile.emit.reductions import emit_reduce, emit_spread
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import emit_chain
 from sley.runtime.tile.emit.transfers import emit_transfer
 from sley.runtime.tile.emit.transposes import emit_transpose
 from sley.runtime.tile.ir import Block, Function, Op
-from sley.runtime.tile.operations import LOADS, STORES, TileError
-from sley.runtime.tile.passes.ahead import is_load
-from sley.runtime.tile.passes.order import UNITS, Channel, Order
+from sley.runtime.tile.operations import LOADS, STORES, UNITS, TileError
+from sley.runtime.tile.passes.order import Channel, Early, Order
 from sley.runtime.tile.types import IndexType
 
-INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1}
+INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1, "spread": 0}
 """Hardware loops that the instructions of an operation may need."""
 
 
 class Emitter:
-    """Writes the program of a function, with what ``room`` has, in this order of its blocks. ``ahead``: loops whose
-    loads are issued a round ahead."""
+    """Writes the program of a function, with what ``room`` has, in this order of its blocks. ``early``:
+    what of loops is issued a round ahead."""
 
-    def __init__(self, function: Function, room: Room, orders: dict[Block, Order], ahead: frozenset[Op]) -> None:
-        self.function, self.room, self.k, self.orders, self.ahead = function, room, room.k, orders, ahead
+    def __init__(self, function: Function, room: Room, orders: dict[Block, Order], early: Early) -> None:
+        self.function, self.room, self.k, self.orders, self.early = function, room, room.k, orders, early
         self.loops: list[Op] = []
 
     def instructions(self) -> None:
@@ -63,7 +62,7 @@ class Emitter:
                 self.k.signal_last(channel[0], semaphores[channel])
 
     def _semaphore(self, channel: Channel, count: int) -> Semaphore:
-        first, second, turns = channel
+        first, second, turns, *_ = channel
         return self.k.semaphore(f"{first.name.lower()}_{second.name.lower()}", turns * count)
 
     def _op(self, op: Op) -> None:
@@ -75,6 +74,8 @@ class Emitter:
             emit_chain(self.room, op)
         elif op.name == "reduce":
             emit_reduce(self.room, op)
+        elif op.name == "spread":
+            emit_spread(self.room, op)
         elif op.name == "join":
             emit_join(self.room, op)
         elif op.name == "iota":
@@ -98,8 +99,8 @@ class Emitter:
         registers[variable] = k.reg(variable.name or "round", op.attributes["lower"])
         lower, step, count = (op.attributes[name] for name in ("lower", "step", "count"))
         semaphores = self._semaphores(op.body)
-        if op in self.ahead:
-            self._some(op.body, semaphores, is_load)
+        early = self.early.get(op, frozenset())
+        self._some(op.body, semaphores, lambda inner: inner in early)
         with self.room.parameters.loop(op), ExitStack() as rounds:
             if _depth(op) <= LOOP_DEPTH:
                 rounds.enter_context(k.loop(count))
@@ -108,9 +109,9 @@ class Emitter:
                 k.mov(end, lower + step * count)
                 rounds.enter_context(k.while_(registers[variable], "!=", end))
             self.loops.append(op)
-            if op in self.ahead:
-                self._next_loads(op, semaphores)
-            self._some(op.body, semaphores, lambda inner: op not in self.ahead or not is_load(inner))
+            if early:
+                self._next(op, semaphores)
+            self._some(op.body, semaphores, lambda inner: inner not in early)
             self.loops.pop()
             with ExitStack() as stack:
                 ends = []
@@ -124,15 +125,15 @@ class Emitter:
             k.add(registers[variable], registers[variable], op.attributes["step"])
         k.free(registers[variable])
 
-    def _next_loads(self, op: Op, semaphores: dict[Channel, Semaphore]) -> None:
-        """Those of the next round, if there is one."""
+    def _next(self, op: Op, semaphores: dict[Channel, Semaphore]) -> None:
+        """What is early of the next round, if there is one."""
         assert op.body is not None
         k, last = self.k, op.attributes["lower"] + op.attributes["step"] * (op.attributes["count"] - 1)
         with k.scratch("last") as (register,):
             k.mov(register, last)
             variable = self.room.scalars.registers[op.body.parameters[0]]
             with k.if_(variable, "!=", register), self.room.next_round(op):
-                self._some(op.body, semaphores, is_load)
+                self._some(op.body, semaphores, lambda inner: inner in self.early[op])
 
 
 def _depth(op: Op) -> int:

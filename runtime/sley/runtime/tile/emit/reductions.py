@@ -7,8 +7,9 @@ from functools import partial
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import VectorRow
+from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, Condition, Lanes, Late, Operand
-from sley.abi.vector.operations import IDENTITY, JOIN, BinaryOp
+from sley.abi.vector.operations import IDENTITY, JOIN, BinaryOp, Reduction
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import for_chunks, read_as
 from sley.runtime.tile.ir import Op, tile_shape, tile_type
@@ -21,7 +22,15 @@ FOLDED = VectorRow.ROW3
 
 def emit_reduce(room: Room, op: Op) -> None:
     """Along axis 0 by a row register, along axis 1 by chunks and exchanged lanes."""
-    (_along_rows if op.attributes["axis"] == 0 else _along_columns)(room, op)
+    if op.attributes["axis"] == 0:
+        _along_rows(room, op)
+    else:
+        _along_columns(room, op, REDUCTIONS[op.attributes["kind"]], tile_type(op.result).dtype)
+
+
+def emit_spread(room: Room, op: Op) -> None:
+    """The sum of one column and of zeros in the other lanes; as int32, so that no bit changes."""
+    _along_columns(room, op, Reduction.SUM, ElementType.INT32)
 
 
 def _along_rows(room: Room, op: Op) -> None:
@@ -50,11 +59,9 @@ def _along_rows(room: Room, op: Op) -> None:
         for_chunks(room, count, 1, body)
 
 
-def _along_columns(room: Room, op: Op) -> None:
+def _along_columns(room: Room, op: Op, reduction: Reduction, dtype: ElementType) -> None:
     """The chunks one after the other, then lanes. What a last chunk lacks is the identity."""
-    k, (source,) = room.k, op.operands
-    dtype, n = tile_type(op.result).dtype, room.config.array
-    reduction = REDUCTIONS[op.attributes["kind"]]
+    k, (source,), n = room.k, op.operands, room.config.array
     rows, columns = tile_shape(source)
     join = JOIN[reduction]
     whole, rest = divmod(columns, n)

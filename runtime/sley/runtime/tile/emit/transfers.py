@@ -7,8 +7,7 @@ from sley.runtime.assembler.operands import Register, Value
 from sley.runtime.tile.constants import word
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Op, tile_type
-from sley.runtime.tile.operations import STORES
-from sley.runtime.tile.passes.order import UNITS
+from sley.runtime.tile.operations import STORES, UNITS
 from sley.runtime.tile.passes.placement import blocks_of, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, shape_of, transposed
 from sley.runtime.tile.passes.runs import LISTS

@@ -8,7 +8,7 @@ from sley.runtime.tile.ir import Function, Op
 from sley.runtime.tile.operations import TileError
 from sley.runtime.tile.types import TileType
 
-CHAINED = ("reduce", "join", "iota", "transpose")
+CHAINED = ("reduce", "join", "iota", "transpose", "spread")
 LISTED = ("gather", "scatter")
 
 

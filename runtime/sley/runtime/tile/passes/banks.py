@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from sley.runtime.tile.ir import Block, Op, Value
-from sley.runtime.tile.operations import LOADS, STORES
+from sley.abi.faults import Unit
+from sley.runtime.tile.ir import Block, Value
+from sley.runtime.tile.operations import UNITS
 from sley.runtime.tile.passes.buffers import Buffer
 
 TOGETHER, BESIDE = 8, 1
@@ -21,8 +22,8 @@ Conflicts = dict[Buffer, dict[Buffer, int]]
 
 def conflicts(block: Block, of: Mapping[Value, Buffer]) -> Conflicts:
     """What it costs if two buffers are in one bank."""
-    readers: dict[str, set[Buffer]] = defaultdict(set)
-    writers: dict[str, set[Buffer]] = defaultdict(set)
+    readers: dict[Unit, set[Buffer]] = defaultdict(set)
+    writers: dict[Unit, set[Buffer]] = defaultdict(set)
     found: Conflicts = defaultdict(lambda: defaultdict(int))
 
     def add(a: Buffer, b: Buffer, cost: int) -> None:
@@ -30,7 +31,7 @@ def conflicts(block: Block, of: Mapping[Value, Buffer]) -> Conflicts:
             found[a][b] = found[b][a] = max(found[a][b], cost)
 
     for op in block.walk():
-        unit = _unit(op)
+        unit = UNITS.get(op.name)
         if unit is None:
             continue
         read = [of[value] for value in op.operands if value in of]
@@ -44,14 +45,6 @@ def conflicts(block: Block, of: Mapping[Value, Buffer]) -> Conflicts:
                 for b in second:
                     add(a, b, BESIDE)
     return found
-
-
-def _unit(op: Op) -> str | None:
-    if op.name in LOADS:
-        return "load"
-    if op.name in (*STORES, "dot"):
-        return op.name
-    return "vector" if op.name in ("chain", "reduce", "transpose", "iota", "join") else None
 
 
 def place_in_banks(buffers: Sequence[Buffer], rows: int, banks: int, costs: Conflicts) -> None:

@@ -79,12 +79,20 @@ def _in_place(body: Block, parameter: Value, end: Value, function: Function) -> 
     used = uses(function.body)
     if len(used[end]) > 1:
         return False
-    maker = next((number for number, op in enumerate(body.ops) if end in op.results), None)
-    if maker is None or body.ops[maker].name not in ("chain", "dot"):
+    maker = _maker(body, end)
+    if maker is not None and body.ops[maker].name == "dot":
+        end = body.ops[maker].operands[2]  # whose place the result has
+        if end is parameter:
+            return len(used[parameter]) == 1
+        maker = _maker(body, end)
+    if maker is None or body.ops[maker].name != "chain" or len(used[end]) > 1:
         return False
     op = body.ops[maker]
-    if op.name == "dot":
-        return op.operands[2] is parameter and len(used[parameter]) == 1
     whole = all(tile_shape(operand) == tile_shape(op.result) for operand in op.operands if operand is parameter)
     later = body.ops[maker + 1 :]
     return whole and not any(parameter in user.operands or user.body is not None for user in later)
+
+
+def _maker(body: Block, value: Value) -> int | None:
+    """The number of the operation that makes a value."""
+    return next((number for number, op in enumerate(body.ops) if value in op.results), None)

@@ -9,25 +9,22 @@ the same order, so what is needed by an earlier wait is not waited for again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
 from sley.runtime.tile.ir import Block, Function, Op, Value
-from sley.runtime.tile.operations import LOADS, STORES, RoomError
+from sley.runtime.tile.operations import STORES, UNITS, RoomError
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.types import ArrayType, TileType
 
-UNITS = {
-    **dict.fromkeys(LOADS, Unit.LOAD),
-    **dict.fromkeys(STORES, Unit.STORE),
-    "dot": Unit.MATRIX,
-    **dict.fromkeys(("chain", "reduce", "transpose", "iota", "join"), Unit.VECTOR),
-}
-Channel = tuple[Unit, Unit, int]
-"""Who signals, who waits, and how many rounds later; 0 in the same round."""
+Channel = tuple[Unit, Unit, int, bool, bool]
+"""Who signals, who waits, and how many rounds later; 0 in the same round. Then, of both, whether they do it a round
+ahead of the other operations of a loop: so both sides of a channel keep the order of rounds."""
+Early = Mapping[Op, frozenset[Op]]
+"""By loops, operations of their bodies that are issued a round ahead."""
 
 
 class OrderError(RoomError):
@@ -80,19 +77,19 @@ def _of(access: Access, loops: set[Op]) -> bool:
     return isinstance(access.place, Buffer) and access.place.loop in loops
 
 
-def orders(function: Function, placement: Placement) -> dict[Block, Order]:
+def orders(function: Function, placement: Placement, early: Early) -> dict[Block, Order]:
     """The order of each block of a function. Raises ``TileError`` if semaphores do not count that far."""
     found: dict[Block, Order] = {}
 
     def visit(block: Block, loop: Op | None) -> None:
-        found[block] = order(block, loop, placement)
+        found[block] = order(block, loop, placement, early.get(loop, frozenset()) if loop else frozenset())
         for op in block.ops:
             if op.body is not None:
                 visit(op.body, op)
 
     visit(function.body, None)
     for made in found.values():
-        for (_, _, turns), count in made.counts.items():
+        for (_, _, turns, _, _), count in made.counts.items():
             if turns * count > SEMAPHORE_MAX:
                 raise OrderError(f"{count} operations of one round wait for the rounds before; split the loop")
     if sum(len(made.counts) for made in found.values()) > SEMAPHORES:
@@ -102,8 +99,9 @@ def orders(function: Function, placement: Placement) -> dict[Block, Order]:
     return found
 
 
-def order(block: Block, loop: Op | None, placement: Placement) -> Order:
-    """What the operations of a block need of each other; ``loop``: whose body it is."""
+def order(block: Block, loop: Op | None, placement: Placement, ahead: frozenset[Op] = frozenset()) -> Order:
+    """What the operations of a block need of each other; ``loop``: whose body it is; ``ahead``: those that are issued
+    a round ahead."""
     inner = {op for op in block.walk() if op.body is not None}
     made = [{access for access in accesses(op, placement) if not _of(access, inner)} for op in block.ops]
     needs: dict[Channel, dict[int, int]] = {}
@@ -113,22 +111,51 @@ def order(block: Block, loop: Op | None, placement: Placement) -> Order:
                 for b in users:
                     if a.place is not b.place or a.unit is b.unit or not (a.writes or b.writes):
                         continue
+                    stages = block.ops[early] in ahead, block.ops[late] in ahead
                     if early < late:
-                        channel = (a.unit, b.unit, 0)
+                        channel = (a.unit, b.unit, 0, *stages)
                     elif loop is not None:
                         turns = a.place.slots if isinstance(a.place, Buffer) and a.place.loop is loop else 1
-                        channel = (a.unit, b.unit, turns)
+                        channel = (a.unit, b.unit, turns, *stages)
                     else:
                         continue
                     latest = needs.setdefault(channel, {})
                     latest[late] = max(latest.get(late, -1), early)
     result = Order()
+    implied = _implied(needs)
     for channel, latest in needs.items():
         last = -1
         for late in sorted(latest):
-            if latest[late] > last:
+            if latest[late] > last and (channel, late) not in implied:
                 last = latest[late]
                 result.signals.setdefault(last, []).append(channel)
                 result.waits.setdefault(late, []).append(channel)
                 result.counts[channel] = result.counts.get(channel, 0) + 1
     return result
+
+
+Moment = tuple[int, bool, int]
+"""When an operation is done: the round, counted from the one at hand; whether it is no early one, which come first in
+a round; its number."""
+
+
+def _implied(needs: Mapping[Channel, Mapping[int, int]]) -> set[tuple[Channel, int]]:
+    """Channels and operations that wait for what other waits of the same unit for the same other one imply: units do
+    their operations in order, so with one of them those before it are done. Early operations of a loop's first round
+    come behind all of the run of the loop before, and in its last round there are none: so what is known of early ones
+    says something of all, but what is known of the others says nothing of early ones, and waits of early ones say
+    something of the round behind alone."""
+    found: set[tuple[Channel, int]] = set()
+    for pair in {channel[:2] for channel in needs}:
+        wanted = sorted(
+            (not channel[4], late, (channel[4] - channel[2] - channel[3], not channel[3], early), channel)
+            for channel, latest in needs.items()
+            if channel[:2] == pair
+            for late, early in latest.items()
+        )
+        for number, (stage, late, moment, channel) in enumerate(wanted):
+            before: list[Moment] = [other for was, _, other, _ in wanted[:number] if was == stage]
+            before += [(other[0] - 1, *other[1:]) for _, _, other, _ in wanted]
+            if any(moment <= other and (moment[1] or not other[1]) for other in before):
+                found.add((channel, late))
+    return found

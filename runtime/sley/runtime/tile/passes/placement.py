@@ -11,10 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.abi.types import ElementType
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
-from sley.runtime.tile.operations import RoomError
+from sley.runtime.tile.operations import UNITS, RoomError
 from sley.runtime.tile.passes.banks import conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.chains import in_scratchpad
@@ -34,6 +35,10 @@ class Placement:
     weights: frozenset[Value] = frozenset()
     ragged: frozenset[Value] = frozenset()
 
+    def alternates(self, place: object, loop: Op) -> bool:
+        """Whether it is a buffer of which the rounds of this loop take two slots or more in turn."""
+        return isinstance(place, Buffer) and place.loop is loop and place.slots > 1
+
 
 def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placement:
     """Finds a place for every tile, in at most so many slots. Raises ``RoomError`` that says which memory is too small,
@@ -44,12 +49,23 @@ def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placemen
         _share(function.body, placement)
     memories = _memories(config)
     _check_room(placement, *max(memories, key=lambda memory: _rows(placement, memory[0]) / memory[1]), config)
-    choose_slots(placement.buffers, dict(memories), slots)
+    choose_slots(placement.buffers, _shared(function.body, placement), dict(memories), slots)
     costs = conflicts(function.body, placement.of)
     banks = {Space.SCRATCHPAD: config.scratchpad_banks, Space.ACCUMULATOR: config.accumulator_banks}
     for space, rows in memories:
         place_in_banks([b for b in placement.buffers if b.space is space], rows, banks[space], costs)
     return placement
+
+
+def _shared(block: Block, placement: Placement) -> set[Buffer]:
+    """Buffers that more than one unit uses; a unit alone does its operations in order, and has no use for slots."""
+    users: dict[Buffer, set[Unit]] = {}
+    for op in block.walk():
+        if op.name in UNITS:
+            for value in (*op.operands, *op.results):
+                if value in placement.of:
+                    users.setdefault(placement.of[value], set()).add(UNITS[op.name])
+    return {buffer for buffer, units in users.items() if len(units) > 1}
 
 
 def _memories(config: ChipConfig) -> list[tuple[Space, int]]:
@@ -137,6 +153,9 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
                 for before, end in zip(op.operands, ends, strict=True)
                 if isinstance(before.type, TileType)
             }
+            for inner in op.body.ops:  # sums are where the result is that the loop carries
+                if inner.name == "dot" and inner.result in of:
+                    of.setdefault(inner.operands[2], of[inner.result])
             _block(op.body, op, config, placement)
         for value in op.results:
             if not isinstance(value.type, TileType) or value in of:

@@ -2,7 +2,7 @@
 
 Before: a ``load`` of a tile of one column that element-wise operations use. After: if its elements are contiguous in
 memory, Load makes a column for each lane (bf16, int8), or it is loaded as a row that the vector unit transposes. If
-they are not, a sum over that column is between, which adds nothing to it, and is in all lanes.
+they are not, a ``spread`` is between.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _column(op: Op, block: Block, function: Function) -> None:
             value = Value(TileType(dtype, type.shape))
             block.ops.insert(place, Op("cast", [op.result], {"dtype": dtype}, [value], line=op.line))
             place += 1
-        made = Op("reduce", [value], {"kind": "sum", "axis": 1}, [Value(value.type)], line=op.line)
+        made = Op("spread", [value], {}, [Value(value.type)], line=op.line)
         block.ops.insert(place, made)
     for user in users:
         user.operands = [made.result if operand is op.result else operand for operand in user.operands]

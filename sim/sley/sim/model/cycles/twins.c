@@ -2,6 +2,7 @@
 
 #include "axi_lite.h"
 #include "block_scheduler.h"
+#include "bus_counters.h"
 #include "command_processor.h"
 #include "command_queue.h"
 #include "copy_engine.h"
@@ -37,6 +38,7 @@
 
 TWIN(AxiLite, axi_lite, AXI_LITE_PORTS)
 TWIN(BlockScheduler, block_scheduler, BLOCK_SCHEDULER_PORTS)
+TWIN(BusCounters, bus_counters, BUS_COUNTERS_PORTS)
 TWIN(CommandProcessor, command_processor, COMMAND_PROCESSOR_PORTS)
 TWIN(CommandQueue, command_queue, COMMAND_QUEUE_PORTS)
 TWIN(CopyEngine, copy_engine, COPY_ENGINE_PORTS)

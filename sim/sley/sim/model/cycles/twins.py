@@ -51,6 +51,7 @@ from sley.hw.core.unit_front import UnitFront
 from sley.hw.core.vector.tail import function_cycles
 from sley.hw.core.vector.unit import VectorUnit
 from sley.hw.core.vector.writes import output_rows
+from sley.hw.counters.bus import BusCounters
 from sley.hw.counters.core import CoreCounters
 from sley.hw.memory.combine import ReadCombiner
 from sley.hw.memory.node import NodePort
@@ -181,6 +182,7 @@ TWINS: dict[type, Twin] = {
     AxiLiteTarget: Twin("axi_lite", config=_some_chip),
     RegisterBank: Twin("register_bank", config=lambda dut: dut.map.config, fits=_shares),
     BlockScheduler: Twin("block_scheduler", _places),
+    BusCounters: Twin("bus_counters", config=_some_chip),
     CoreCounters: Twin("core_counters", config=_some_chip),
     CopyEngine: Twin("copy_engine"),
     CommandProcessor: Twin("command_processor", _processor, fits=_packet_in_beat),

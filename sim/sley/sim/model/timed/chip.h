@@ -2,9 +2,10 @@
 #pragma once
 
 #include "axi_lite.h"
+#include "bus_counters.h"
 #include "command_processor.h"
 #include "command_sleep.h"
-#include "core.h"
+#include "core_sleep.h"
 #include "memory_gateway.h"
 #include "network.h"
 #include "wiring.h"
@@ -13,6 +14,7 @@
 
 enum { BEATS_UNDERWAY = 1 << 12 };  // more than all networks and queues hold
 enum { NODE_MEMORY, NODE_COMMAND, NODE_CORE };  // in `nodes`
+enum { REST_CYCLES = 8 };  // after which all pipelines that end at registers have passed
 enum { RESET_RUN, RESET_DRAIN, RESET_RESET };
 enum { WATCH_CYCLES = 2, PROGRESS_DELAYS = 1 + WATCH_CYCLES + (CORES + 2 > 8) + (CORES + 2 > 64) };  // of CoreWatch
 
@@ -24,13 +26,13 @@ typedef struct Chip {
     Network requests, responses;
     MemoryGateway gateway;
     Written written;
-    Classes bus;
-    Amounts bursts;
-    uint32_t bus_events, reads, writes;  // of the cycle before; outstanding
+    BusCounters counters;
     uint32_t reset_state, drained;
     uint32_t progress, progressing[PROGRESS_DELAYS];
     Values values;
     CommandSleep sleep;
+    CoreSleep sleeps[CORES];
+    uint32_t rested;  // cycles in which all of it slept
 
     uint8_t beats[BEATS_UNDERWAY][BUS_BYTES];  // what memory gave, by the data of a flit
     uint32_t beat;
@@ -50,28 +52,28 @@ static void chip_clear(Chip* c) {
     command_processor_reset(&c->command, command_parameters);
     for (int k = 0; k < CORES; ++k) {
         Core* core = &c->cores[k];
-        Classes classes = core->classes;
-        Amounts amounts = core->amounts;
+        CoreCounters counters = core->counters;
+        uint32_t happened[CLASS_GROUPS];
+        memcpy(happened, core->happened, sizeof happened);
         memset(core, 0, sizeof *core);
-        core->classes = classes;
-        core->classes.pipeline[CLASS_DELAY - 1] = CORE_IDLE;
-        core->amounts = amounts;
-        core->amounts.events = 0;
+        core->counters = counters;
+        counter_groups_forget(&core->counters.groups);
+        memcpy(core->happened, happened, sizeof happened);
         core->values = &c->values;
         core->model = c->values.cores[k];
         core_reset(core, k, nodes[NODE_CORE + k], nodes[NODE_MEMORY], split, vector_parameters);
         core->path.beats = (const void*)c->beats;
+        c->sleeps[k].still = c->sleeps[k].asleep = 0;
     }
 }
 
 static void chip_reset(Chip* c) {
+    for (int k = 0; k < CORES; ++k) core_counters_reset(&c->cores[k].counters, 0);
+    bus_counters_reset(&c->counters, 0);
     chip_clear(c);
-    for (int k = 0; k < CORES; ++k) c->cores[k].classes.pipeline[0] = CORE_IDLE;
-    c->bus.pipeline[0] = READ_IDLE | WRITE_IDLE << CLASS_BITS;
     register_bank_reset(&c->bank, 0);
     memory_gateway_reset(&c->gateway, nodes);
     c->gateway.beats = c->beats[0];
-    c->bus.groups = 2;
 }
 
 #include "chip_command.h"
@@ -93,21 +95,27 @@ static inline void chip_links(Chip* c) {
     if (request->here) c->gateway.request = request->item;
 }
 
+static inline void chip_core(Chip* c, int k, uint32_t freeze) {
+    Core* core = &c->cores[k];
+    CoreSleep* sleep = &c->sleeps[k];
+    sleep->stirs = core_stirs(core, c->command.abort, c->command.port.invalidate, freeze);
+    if (sleep->asleep && !sleep->stirs) return;
+    sleep->asleep = 0;
+    core->freeze = freeze;
+    core->cancel = c->command.abort;
+    core->invalidate = c->command.port.invalidate;
+    core->invalidated = c->command.port.invalidated;
+    core->contents = c->command.contents;
+    core_outputs(core);
+    network_enter(&c->requests, network_at(&c->requests, nodes[NODE_CORE + k]), core->path.port.out_valid, &core->path.port.out);
+    const Sequencer* s = &core->sequencer;
+    Flit done = {.data = s->done_word, .dest = nodes[NODE_COMMAND], .far = nodes[NODE_COMMAND], .last = s->done_last, .tag = TAG_MESSAGE};
+    network_enter(&c->responses, network_at(&c->responses, nodes[NODE_CORE + k]), s->done_valid, &done);
+}
+
 static inline void chip_cores(Chip* c) {
     uint32_t freeze = R_CHIP_COUNTER_CONTROL_FREEZE(c->bank.values[REGISTER_CHIP_COUNTER_CONTROL]);
-    for (int k = 0; k < CORES; ++k) {
-        Core* core = &c->cores[k];
-        core->freeze = freeze;
-        core->cancel = c->command.abort;
-        core->invalidate = c->command.port.invalidate;
-        core->invalidated = c->command.port.invalidated;
-        core->contents = c->command.contents;
-        core_outputs(core);
-        network_enter(&c->requests, network_at(&c->requests, nodes[NODE_CORE + k]), core->path.port.out_valid, &core->path.port.out);
-        const Sequencer* s = &core->sequencer;
-        Flit done = {.data = s->done_word, .dest = nodes[NODE_COMMAND], .far = nodes[NODE_COMMAND], .last = s->done_last, .tag = TAG_MESSAGE};
-        network_enter(&c->responses, network_at(&c->responses, nodes[NODE_CORE + k]), s->done_valid, &done);
-    }
+    for (int k = 0; k < CORES; ++k) chip_core(c, k, freeze);
 }
 
 // Who is ready for what networks bring, and they for what enters.
@@ -170,14 +178,42 @@ static inline void chip_tick_reset(Chip* c) {
     chip_clear(c);
 }
 
+static inline void chip_tick_core(Core* core, CoreSleep* sleep) {
+    if (sleep->asleep) {
+        core_pass(core, 1);
+        return;
+    }
+    core_tick(core);
+    core_sleep_look(sleep, core);
+}
+
+// Whether nothing is anywhere, so that no cycle changes anything before somebody outside says something.
+static inline int chip_rests(const Chip* c) {
+    const BusCounters* b = &c->counters;
+    if (!c->sleep.asleep || c->requests.awake || c->responses.awake || c->reset_state != RESET_RUN) return 0;
+    for (int k = 0; k < CORES; ++k)
+        if (!c->sleeps[k].asleep) return 0;
+    return c->gateway.idle && !(b->events[BUS_READ] | b->events[BUS_WRITE] | b->reads | b->writes);
+}
+
+// So many cycles of a chip that has rested for `REST_CYCLES`.
+static inline void chip_pass(Chip* c, uint64_t cycles) {
+    c->command.time += cycles;
+    for (int k = 0; k < CORES; ++k) core_pass(&c->cores[k], cycles);
+    if (c->counters.freeze) return;
+    c->counters.groups.time += cycles;
+    c->counters.groups.sums[BUS_CYCLES] += cycles;
+}
+
 static void chip_tick(Chip* c) {
     chip_count(c);
     chip_beats(c);
     c->drained = c->gateway.port.drained;
     memory_gateway_tick(&c->gateway);
-    for (int k = 0; k < CORES; ++k) core_tick(&c->cores[k]);
+    for (int k = 0; k < CORES; ++k) chip_tick_core(&c->cores[k], &c->sleeps[k]);
     network_tick(&c->requests);
     network_tick(&c->responses);
     chip_tick_command(c);
     chip_tick_reset(c);
+    c->rested = chip_rests(c) ? c->rested + 1 : 0;
 }

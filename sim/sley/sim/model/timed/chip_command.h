@@ -92,16 +92,8 @@ static uint32_t chip_counter(Chip* c) {
     const uint32_t* values = c->bank.values;
     uint32_t core = values[REGISTER_CHIP_CORE_SELECT], select = values[REGISTER_CHIP_COUNTER_SELECT];
     uint32_t group = R_CHIP_COUNTER_SELECT_GROUP(select), counter = R_CHIP_COUNTER_SELECT_COUNTER(select);
-    if (group == GROUP_BUS) return c->bursts.counts[counter];
-    if (group == GROUP_READ || group == GROUP_WRITE) {
-        classes_flush(&c->bus);
-        return c->bus.counts[group - GROUP_READ][counter];
-    }
-    if (core >= CORES) return 0;
-    if (group == GROUP_TRAFFIC) return c->cores[core].amounts.counts[counter];
-    if (group >= CLASS_GROUPS) return 0;
-    classes_flush(&c->cores[core].classes);
-    return c->cores[core].classes.counts[group][counter];
+    if (group >= GROUP_READ && group <= GROUP_BUS) return bus_counters_count(&c->counters, group, counter);
+    return core < CORES ? core_counters_count(&c->cores[core].counters, group, counter) : 0;
 }
 
 static uint32_t unit_shown(const Core* c, int unit) {
@@ -187,14 +179,15 @@ static inline void chip_progress(Chip* c) {
 static inline void chip_tick_command(Chip* c) {
     CommandProcessor* p = &c->command;
     RegisterBank* b = &c->bank;
-    chip_progress(c);
     if (c->sleep.asleep) {
+        chip_progress(c);
         ++p->time;
         return;
     }
     int stirs = chip_command_stirs(c);
     b->given[REGISTER_CHIP_IRQ_STATUS] = p->executor.fence << R_CHIP_IRQ_STATUS_FENCE_AT | p->failed << R_CHIP_IRQ_STATUS_ERROR_AT;
     if (b->reads != NO_REGISTER) chip_show(c);
+    chip_progress(c);
     if (c->values.memory) chip_follow(c);
     register_bank_tick(b);
     if (c->target.write && c->values.memory) chip_follow_roots(c);

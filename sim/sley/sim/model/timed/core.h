@@ -4,8 +4,8 @@
 // first; who is refused computes its outputs again. No request depends on a grant, so that settles.
 #pragma once
 
+#include "core_counters.h"
 #include "core_path.h"
-#include "counts.h"
 #include "load_unit.h"
 #include "matrix_unit.h"
 #include "scrub.h"
@@ -39,16 +39,15 @@ typedef struct Core {
     Semaphores semaphores;
     Scrub scrub;
     CorePath path;
-    Classes classes;
-    Amounts amounts;
+    CoreCounters counters;
     const Values* values;
     void* model;  // the core of the compiled model, if there is one
 
     uint32_t forget, forgotten, forget_contents;  // `invalidate` of the cycle before
-    uint32_t events;                              // a class of each group
+    uint32_t happened[CLASS_GROUPS];              // events of the cycle before
     uint32_t finished;                            // units, in the cycle before
     uint32_t load_beat;                           // one was taken in the cycle before
-    uint32_t load_bytes[2], store_bytes[2];       // of runs that were taken, one and two cycles before
+    uint32_t load_bytes, store_bytes;             // of runs that were taken in the cycle before
     uint32_t load_words[SRAM_READ], store_words[SRAM_READ];  // of lists, on their way from the accumulators
     uint32_t unknown;                             // one of them is not known, as nobody computes values
 } Core;
@@ -66,7 +65,6 @@ static void core_reset(Core* c, uint32_t number, uint32_t node, uint32_t memory_
     sram_reset(&c->accumulator, (uint32_t[]){ACCUMULATOR_ROWS, ACCUMULATOR_BANKS, HAS_LISTS ? 6 : 4, 3});
     semaphores_reset(&c->semaphores, 0);
     core_path_reset(&c->path, node, memory_node);
-    c->classes.groups = CLASS_GROUPS;
 }
 
 #include "core_units.h"

@@ -1,23 +1,21 @@
 // What a core counts in a cycle.
 #pragma once
 
-enum {
-    CORE_IDLE = SEQUENCER_CYCLE_IDLE | LOAD_CYCLE_IDLE << CLASS_BITS | STORE_CYCLE_IDLE << 2 * CLASS_BITS |
-                MATRIX_IDLE << 3 * CLASS_BITS | VECTOR_IDLE << 4 * CLASS_BITS
-};
-
-static inline uint32_t core_sequencer_class(const Sequencer* s, const Semaphores* m) {
+static inline uint32_t core_sequencer_events(const Sequencer* s, const Semaphores* m) {
     uint32_t waits = s->wait_valid && !m->wait_ready[0], signals = s->signal_valid && !m->signal_ready[SIGNAL_SEQUENCER];
-    uint32_t events = s->event_launch << SEQUENCER_CYCLE_LAUNCH | s->event_fetch << SEQUENCER_CYCLE_FETCH |
-                      s->event_queue[0] << SEQUENCER_CYCLE_LOAD_QUEUE | s->event_queue[1] << SEQUENCER_CYCLE_STORE_QUEUE |
-                      s->event_queue[2] << SEQUENCER_CYCLE_MATRIX_QUEUE | s->event_queue[3] << SEQUENCER_CYCLE_VECTOR_QUEUE |
-                      waits << SEQUENCER_CYCLE_SYNC_WAIT | signals << SEQUENCER_CYCLE_SYNC_SIGNAL |
-                      s->event_end << SEQUENCER_CYCLE_END | s->event_report << SEQUENCER_CYCLE_REPORT |
-                      s->event_execute << SEQUENCER_CYCLE_EXECUTE | 1u << SEQUENCER_CYCLE_IDLE;
-    return __builtin_ctz(events);
+    return s->event_launch << SEQUENCER_CYCLE_LAUNCH | s->event_fetch << SEQUENCER_CYCLE_FETCH |
+           s->event_queue[0] << SEQUENCER_CYCLE_LOAD_QUEUE | s->event_queue[1] << SEQUENCER_CYCLE_STORE_QUEUE |
+           s->event_queue[2] << SEQUENCER_CYCLE_MATRIX_QUEUE | s->event_queue[3] << SEQUENCER_CYCLE_VECTOR_QUEUE |
+           waits << SEQUENCER_CYCLE_SYNC_WAIT | signals << SEQUENCER_CYCLE_SYNC_SIGNAL |
+           s->event_end << SEQUENCER_CYCLE_END | s->event_report << SEQUENCER_CYCLE_REPORT |
+           s->event_execute << SEQUENCER_CYCLE_EXECUTE;
 }
 
+// Requests that a memory refuses.
+static inline uint32_t refused(const SramRequests* requests, int port) { return requests->valid[port] && !requests->ready[port]; }
+
 static inline void core_count(Core* c) {
+    CoreCounters* counters = &c->counters;
     const Sequencer* s = &c->sequencer;
     const Semaphores* m = &c->semaphores;
     const LoadUnit* load = &c->load;
@@ -32,46 +30,45 @@ static inline void core_count(Core* c) {
         waits |= c->fronts[k].waiting << k;
         commands |= ((!c->fronts[k].empty && !c->fronts[k].waiting) || working[k]) << k;
     }
-    uint32_t load_bank = (load->scratchpad_valid && !write->ready[WRITE_LOAD]) | (load->accumulator_valid && !sums_write->ready[SUMS_WRITE_LOAD]);
-    uint32_t store_bank = (store->scratchpad_valid && !read->ready[READ_STORE]) | (store->accumulator_valid && !sums->ready[SUMS_STORE]);
+    uint32_t load_bank = refused(write, WRITE_LOAD) | refused(sums_write, SUMS_WRITE_LOAD);
+    uint32_t store_bank = refused(read, READ_STORE) | refused(sums, SUMS_STORE);
     uint32_t beat = load->beat.valid && load->feed.beat_ready;
     uint32_t row = ((load->scratchpad_valid || load->accumulator_valid) && !load_bank) && !c->load_beat;
     uint32_t handed = store->data_valid && p->store.data_ready;
 
-    uint32_t of_load = beat << LOAD_CYCLE_BEAT | row << LOAD_CYCLE_ROW | load_bank << LOAD_CYCLE_BANK |
-                       (p->load.busy && !load->beat.valid) << LOAD_CYCLE_MEMORY | (signals >> SIGNAL_LOAD & 1) << LOAD_CYCLE_SIGNAL |
-                       (commands & 1) << LOAD_CYCLE_COMMAND | (waits & 1) << LOAD_CYCLE_SEMAPHORE |
-                       running << LOAD_CYCLE_EMPTY | 1u << LOAD_CYCLE_IDLE;
-    uint32_t of_store = handed << STORE_CYCLE_BEAT | (store->data_valid && !p->store.data_ready) << STORE_CYCLE_MEMORY |
-                        store_bank << STORE_CYCLE_BANK | (signals >> SIGNAL_STORE & 1) << STORE_CYCLE_SIGNAL |
-                        store->acknowledging << STORE_CYCLE_ACKNOWLEDGE | (commands >> 1 & 1) << STORE_CYCLE_COMMAND |
-                        (waits >> 1 & 1) << STORE_CYCLE_SEMAPHORE | running << STORE_CYCLE_EMPTY | 1u << STORE_CYCLE_IDLE;
-    uint32_t of_matrix = c->matrix.events | ((signals >> SIGNAL_WEIGHTS & 3) != 0) << MATRIX_SIGNAL | (waits >> 2 & 1) << MATRIX_SEMAPHORE |
-                         (commands >> 2 & 1) << MATRIX_COMMAND | running << MATRIX_EMPTY | 1u << MATRIX_IDLE;
-    uint32_t of_vector = c->vector.events | (signals >> SIGNAL_VECTOR & 1) << VECTOR_SIGNAL | (waits >> 3) << VECTOR_SEMAPHORE |
-                         (commands >> 3) << VECTOR_COMMAND | running << VECTOR_EMPTY | 1u << VECTOR_IDLE;
-    uint32_t packed = core_sequencer_class(s, m) | __builtin_ctz(of_load) << CLASS_BITS | __builtin_ctz(of_store) << 2 * CLASS_BITS |
-                      __builtin_ctz(of_matrix) << 3 * CLASS_BITS | __builtin_ctz(of_vector) << 4 * CLASS_BITS;
-    classes_tick(&c->classes, packed, CLASS_DELAY, c->freeze);
+    memcpy(counters->events, c->happened, sizeof c->happened);
+    c->happened[GROUP_SEQUENCER] = core_sequencer_events(s, m);
+    c->happened[GROUP_LOAD] = beat << LOAD_CYCLE_BEAT | row << LOAD_CYCLE_ROW | load_bank << LOAD_CYCLE_BANK |
+                              (p->load.busy && !load->beat.valid) << LOAD_CYCLE_MEMORY | (signals >> SIGNAL_LOAD & 1) << LOAD_CYCLE_SIGNAL |
+                              (commands & 1) << LOAD_CYCLE_COMMAND | (waits & 1) << LOAD_CYCLE_SEMAPHORE | running << LOAD_CYCLE_EMPTY;
+    c->happened[GROUP_STORE] = handed << STORE_CYCLE_BEAT | (store->data_valid && !p->store.data_ready) << STORE_CYCLE_MEMORY |
+                               store_bank << STORE_CYCLE_BANK | (signals >> SIGNAL_STORE & 1) << STORE_CYCLE_SIGNAL |
+                               store->acknowledging << STORE_CYCLE_ACKNOWLEDGE | (commands >> 1 & 1) << STORE_CYCLE_COMMAND |
+                               (waits >> 1 & 1) << STORE_CYCLE_SEMAPHORE | running << STORE_CYCLE_EMPTY;
+    c->happened[GROUP_MATRIX] = c->matrix.events | ((signals >> SIGNAL_WEIGHTS & 3) != 0) << MATRIX_SIGNAL |
+                                (waits >> 2 & 1) << MATRIX_SEMAPHORE | (commands >> 2 & 1) << MATRIX_COMMAND | running << MATRIX_EMPTY;
+    c->happened[GROUP_VECTOR] = c->vector.events | (signals >> SIGNAL_VECTOR & 1) << VECTOR_SIGNAL | (waits >> 3) << VECTOR_SEMAPHORE |
+                                (commands >> 3) << VECTOR_COMMAND | running << VECTOR_EMPTY;
 
-    uint32_t vector_reads = c->vector.goes;
-    uint32_t moved = (p->load.response_valid && p->load.response_ready) << TRAFFIC_LOAD_BEATS | p->store.sent << TRAFFIC_STORE_BEATS |
-                     (p->fetch.response_valid && p->fetch.response_ready) << TRAFFIC_FETCH_BEATS |
-                     (read->valid[READ_WEIGHTS] && !read->ready[READ_WEIGHTS]) << TRAFFIC_SCRATCHPAD_WEIGHTS |
-                     (read->valid[READ_STORE] && !read->ready[READ_STORE]) << TRAFFIC_SCRATCHPAD_STORE |
-                     (sums->valid[SUMS_STORE] && !sums->ready[SUMS_STORE]) << TRAFFIC_ACCUMULATOR_STORE |
-                     (sums_write->valid[SUMS_WRITE_LOAD] && !sums_write->ready[SUMS_WRITE_LOAD]) << TRAFFIC_ACCUMULATOR_LOAD |
-                     (write->valid[WRITE_VECTOR] && !write->ready[WRITE_VECTOR]) << TRAFFIC_SCRATCHPAD_VECTOR_OUT |
-                     (sums_write->valid[SUMS_WRITE_VECTOR] && !sums_write->ready[SUMS_WRITE_VECTOR]) << TRAFFIC_ACCUMULATOR_VECTOR_OUT;
-    if (vector_reads)
-        moved |= (read->valid[READ_VECTOR_A] && !read->ready[READ_VECTOR_A]) << TRAFFIC_SCRATCHPAD_VECTOR_A |
-                 (read->valid[READ_VECTOR_B] && !read->ready[READ_VECTOR_B]) << TRAFFIC_SCRATCHPAD_VECTOR_B |
-                 (sums->valid[SUMS_VECTOR_A] && !sums->ready[SUMS_VECTOR_A]) << TRAFFIC_ACCUMULATOR_VECTOR_A |
-                 (sums->valid[SUMS_VECTOR_B] && !sums->ready[SUMS_VECTOR_B]) << TRAFFIC_ACCUMULATOR_VECTOR_B;
-    if (!c->freeze) c->amounts.counts[TRAFFIC_LOAD_BYTES] += c->load_bytes[1], c->amounts.counts[TRAFFIC_STORE_BYTES] += c->store_bytes[1];
-    amounts_tick(&c->amounts, moved, c->freeze);
-    c->load_bytes[1] = c->load_bytes[0], c->store_bytes[1] = c->store_bytes[0];
-    c->load_bytes[0] = load->run_valid && load->run_ready ? load->request.runs.item.bytes : 0;
-    c->store_bytes[0] = store->run_valid && store->run_ready ? store->length : 0;
+    uint32_t *moved = counters->amounts, vector_reads = c->vector.goes;
+    moved[TRAFFIC_LOAD_BEATS] = p->load.response_valid && p->load.response_ready;
+    moved[TRAFFIC_LOAD_BYTES] = c->load_bytes;
+    moved[TRAFFIC_STORE_BEATS] = p->store.sent;
+    moved[TRAFFIC_STORE_BYTES] = c->store_bytes;
+    moved[TRAFFIC_FETCH_BEATS] = p->fetch.response_valid && p->fetch.response_ready;
+    moved[TRAFFIC_SCRATCHPAD_WEIGHTS] = refused(read, READ_WEIGHTS);
+    moved[TRAFFIC_SCRATCHPAD_STORE] = refused(read, READ_STORE);
+    moved[TRAFFIC_ACCUMULATOR_STORE] = refused(sums, SUMS_STORE);
+    moved[TRAFFIC_ACCUMULATOR_LOAD] = refused(sums_write, SUMS_WRITE_LOAD);
+    moved[TRAFFIC_SCRATCHPAD_VECTOR_OUT] = refused(write, WRITE_VECTOR);
+    moved[TRAFFIC_ACCUMULATOR_VECTOR_OUT] = refused(sums_write, SUMS_WRITE_VECTOR);
+    moved[TRAFFIC_SCRATCHPAD_VECTOR_A] = vector_reads && refused(read, READ_VECTOR_A);
+    moved[TRAFFIC_SCRATCHPAD_VECTOR_B] = vector_reads && refused(read, READ_VECTOR_B);
+    moved[TRAFFIC_ACCUMULATOR_VECTOR_A] = vector_reads && refused(sums, SUMS_VECTOR_A);
+    moved[TRAFFIC_ACCUMULATOR_VECTOR_B] = vector_reads && refused(sums, SUMS_VECTOR_B);
+    counters->freeze = c->freeze;
+    core_counters_tick(counters);
+    c->load_bytes = load->run_valid && load->run_ready ? load->request.runs.item.bytes : 0;
+    c->store_bytes = store->run_valid && store->run_ready ? store->length : 0;
     c->load_beat = beat;
 }

@@ -1,0 +1,81 @@
+"""What a loop carries stays in its place, and is copied only where it must be."""
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from tile_agreement import kernel_agrees, types_of
+
+from sley.runtime import Device, tile
+from sley.runtime.tile.compiler import lower
+
+BF16 = np.dtype(ml_dtypes.bfloat16)
+
+
+@tile.kernel
+def weighted(a: Any, b: Any, out: Any) -> None:
+    """Sums that are scaled in each round before more is added, as in attention."""
+    total = tile.full((20, 40), 1.0)
+    for k in range(0, a.shape[1], 16):
+        total = tile.dot(tile.load(a, (0, k), (20, 16)), tile.load(b, (k, 0), (16, 40)), total * 0.5)
+    tile.store(out, (0, 0), total)
+
+
+@tile.kernel
+def still_needed(a: Any, b: Any, out: Any) -> None:
+    """The sums of the round before are read behind what is made of them."""
+    total, before = tile.full((20, 40), 1.0), tile.zeros((20, 40))
+    for k in range(0, a.shape[1], 16):
+        after = tile.dot(tile.load(a, (0, k), (20, 16)), tile.load(b, (k, 0), (16, 40)), total * 0.5)
+        before = before + total
+        total = after
+    tile.store(out, (0, 0), total + before)
+
+
+@tile.kernel
+def by_column(a: Any, b: Any, out: Any) -> None:
+    """What is carried is a column that is spread over the sums."""
+    total = tile.full((20, 1), 1.0)
+    sums = tile.zeros((20, 40))
+    for k in range(0, a.shape[1], 16):
+        sums = tile.dot(tile.load(a, (0, k), (20, 16)), tile.load(b, (k, 0), (16, 40)), sums * total)
+        total = total * 0.5
+    tile.store(out, (0, 0), sums)
+
+
+@tile.kernel
+def anew(a: Any, b: Any, out: Any) -> None:
+    """The last round's product alone."""
+    total = tile.full((20, 40), 1.0)
+    for k in range(0, a.shape[1], 16):
+        total = tile.dot(tile.load(a, (0, k), (20, 16)), tile.load(b, (k, 0), (16, 40)), tile.zeros((20, 40)))
+    tile.store(out, (0, 0), total)
+
+
+def reference(kernel: Any, a: Any, b: Any) -> Any:
+    total, before, factor = np.ones((20, 40), np.float32), np.zeros((20, 40), np.float32), np.float32(1)
+    sums = np.zeros((20, 40), np.float32)
+    for k in range(0, a.shape[1], 16):
+        product = a[:, k : k + 16].astype(np.float32) @ b[k : k + 16].astype(np.float32)
+        before += total
+        total = product + (0 if kernel is anew else total / 2)
+        sums, factor = sums * factor + product, factor / 2
+    return sums if kernel is by_column else total + before if kernel is still_needed else total
+
+
+@pytest.mark.parametrize(("kernel", "copies"), [(weighted, 0), (still_needed, 1), (by_column, 0), (anew, 0)])
+def test_copies(base: Device, kernel: tile.Kernel, copies: int) -> None:
+    random = np.random.default_rng(4)
+    a, b = (random.integers(-4, 5, shape).astype(BF16) for shape in ((20, 64), (64, 40)))
+    arrays = {"a": a, "b": b, "out": np.zeros((20, 40), np.float32)}
+    function = kernel.function(types_of(arrays), {}, (1, 1, 1))
+    lower(function)
+    (loop,) = (op for op in function.body.ops if op.body is not None)
+    assert loop.body is not None
+    plain = [
+        op for op in loop.body.ops if op.name == "chain" and op.operands and not any(op.attributes["stages"].words())
+    ]
+    assert len(plain) == copies
+    found = kernel_agrees(base, kernel, arrays)
+    assert (found["out"].view(np.float32) == reference(kernel, a, b)).all()
