@@ -53,6 +53,8 @@ class Arrays:
             return self.random.integers(0, self.columns, self.rows).astype(np.int32)
         if name == "numbers":
             return self.random.integers(0, self.rows, self.rows).astype(np.int32)
+        if name == "pixels":
+            return np.arange(IMAGE * IMAGE, dtype=np.int32).reshape(1, IMAGE, IMAGE, 1)
         if name == "few":
             return self.random.integers(0, 16, (16, 16)).astype(np.int32)
         if name == "short":
@@ -117,6 +119,7 @@ CALLS: dict[str, Call] = {
     "conv2d_float32": lambda m: nn.conv2d_float32(m.image, m.taps, padding=1),
     "conv3d": lambda m: nn.conv3d(m.image[None], m.taps[None], padding=(0, 1, 1)),
     "conv_transpose2d": lambda m: nn.conv_transpose2d(m.image, m.taps, padding=1),
+    "conv_transpose3d": lambda m: nn.conv_transpose3d(m.image[None], m.taps[None], padding=(0, 1, 1)),
     "cross_entropy": lambda m: nn.cross_entropy(m.x, m.classes),
     "cross_entropy_backward": lambda m: nn.cross_entropy_backward(m.one, m.x, m.classes),
     "dequantize": lambda m: nn.dequantize(m.sums, 0.1),
@@ -146,6 +149,7 @@ CALLS: dict[str, Call] = {
     "max_pool": lambda m: nn.max_pool(m.image, 2),
     "max_pool2d": lambda m: nn.max_pool2d(m.image, 2),
     "max_pool_backward": lambda m: nn.max_pool_backward(m.pooled, m.image, m.pooled, 2),
+    "max_pool_places": lambda m: nn.max_pool_places(m.image, m.pooled, m.pixels, 2),
     "mean": lambda m: nn.mean(m.x, 1),
     "moments": lambda m: nn.moments(m.x, 1),
     "nll_loss": lambda m: nn.nll_loss(m.x, m.classes),
@@ -169,6 +173,7 @@ CALLS: dict[str, Call] = {
     "scaled_dot_product_attention": lambda m: nn.scaled_dot_product_attention(m.heads, m.heads, m.heads, m.mask),
     "scatter": lambda m: nn.scatter(m.short, m.few, m.short),
     "scatter_add": lambda m: nn.scatter_add(m.short, m.few, m.short),
+    "scatter_reduce": lambda m: nn.scatter_reduce(m.short, m.few, m.short),
     "sgd_step": lambda m: stepped(nn.sgd_step, m.parameter, m.x),
     "sort": lambda m: nn.sort(m.short),
     "split": lambda m: nn.split(m.x, 2),
@@ -193,6 +198,7 @@ MACS = {
     "conv2d": IMAGE * IMAGE * 9 * CHANNELS**2,
     "conv2d_backward": 2 * IMAGE * IMAGE * 9 * CHANNELS**2,
     "conv3d": IMAGE * IMAGE * 9 * CHANNELS**2,
+    "conv_transpose3d": IMAGE * IMAGE * 9 * CHANNELS**2,
     "conv_transpose2d": IMAGE * IMAGE * 9 * CHANNELS**2,
     "linear": ROWS * COLUMNS**2,
     "linear_backward": 2 * ROWS * COLUMNS**2,
