@@ -13,6 +13,8 @@ LEFT_OUT = (
     "isolation",
     "test_random_traffic_against_the_model",  # reads what it has not waited for
     "test_a_warm_launch",  # peeks into the gateware
+    *("test_element_operators", "test_element_errors", "test_structured_operators"),  # two kernels, thousands of times
+    *("test_operator_mistakes", "test_operators_on_chips"),
 )
 
 
