@@ -54,8 +54,10 @@ def test_a_view_and_in_place(base: Device, name: str) -> None:
     CALLS[name](array[2:5], out=array[2:5])
     x[2:5] = GOLDEN[name](x[2:5])
     assert (bits_of(array) == x).all()
-    with pytest.raises(BadRequest, match="takes arrays whose elements are contiguous"):
-        CALLS[name](array[:, 1:])
+    right = GOLDEN[name](x[:, 3:])
+    assert (bits_of(CALLS[name](array[:, 3:])) == right).all()
+    CALLS[name](array[:, 3:], out=array[:, 3:])
+    assert (bits_of(array)[:, 3:] == right).all()
 
 
 @pytest.mark.parametrize("name", OPERATORS)
@@ -86,8 +88,8 @@ def test_what_is_refused(base: Device) -> None:
     x = on(base, normal(5, 4))
     with pytest.raises(BadRequest, match="approximate is 'erf'; gelu has 'none' and 'tanh'"):
         nn.gelu(x, "erf")
-    with pytest.raises(UnsupportedType, match="x is float32; silu takes bfloat16"):
-        nn.silu(base.array(np.ones(3, np.float32)))
+    with pytest.raises(UnsupportedType, match="float64"):
+        nn.silu(base.array(np.ones(3)))
 
 
 def test_a_chip_without_the_function(tmp_path: Path) -> None:

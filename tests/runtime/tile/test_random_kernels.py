@@ -4,9 +4,9 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from random_chips import random_chip
 from random_tiles import RandomKernel
 from tile_agreement import agree
+from tile_chips import random_chip
 
 from sley.runtime import Device, tile
 from sley.sim.engines.options import default_engine

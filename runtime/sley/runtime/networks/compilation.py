@@ -116,14 +116,27 @@ class Compilation:
             return [np.array(shape, np.int64)]
         if node.operator == "Size" and isinstance(inputs[0], Buffer):
             return [np.array(inputs[0].size, np.int64)]
-        if all(value is None or isinstance(value, np.ndarray) for value in inputs) and not node.attributes.get(
-            "random"
-        ):
-            return self._fold(node, [value for value in inputs if not isinstance(value, Buffer)])
+        if all(value is None or isinstance(value, np.ndarray) for value in inputs):
+            return self._known(node, [value for value in inputs if not isinstance(value, Buffer)])
         if handler is None:
             raise UnsupportedOperator(f"{node}: no such operator on the device")
         result = handler(self, node, *inputs)
         return result if isinstance(result, tuple) else (result,)
+
+    def _known(self, node: Node, inputs: list[Array | None]) -> Sequence[Array]:
+        """The results of an operator whose inputs are known; of one that a pass has fused those of its parts."""
+        if node.operator == "Region":
+            values = dict(zip(node.inputs, inputs, strict=True))
+            for step in node.attributes["region"].nodes(node.inputs, node.outputs[0], node.version):
+                (values[step.outputs[0]],) = self._fold(step, [values[name] for name in step.inputs])
+            result = values[node.outputs[0]]
+            assert result is not None
+            return [result]
+        if node.attributes.get("relu"):
+            attributes = {name: value for name, value in node.attributes.items() if name != "relu"}
+            (plain,) = self._fold(replace(node, attributes=attributes), inputs)
+            return [np.maximum(plain, 0)]
+        return self._fold(node, inputs)
 
 
 class CompiledNetwork:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sley.runtime.networks.graph import Node
 from sley.runtime.nn.functions import exp_tile
 from sley.runtime.nn.nonlinear import prelu_tile, softplus_tile
 from sley.runtime.tile import language as tile
@@ -66,6 +67,17 @@ class Region:
 
     inputs: int
     steps: tuple[Step, ...]
+
+    def nodes(self, inputs: Sequence[str], output: str, version: int) -> list[Node]:
+        """The operators that it was made of."""
+        names, found = list(inputs), []
+        for number, step in enumerate(self.steps):
+            last = number == len(self.steps) - 1
+            names.append(output if last else f"{output}.{number}")
+            numbers = dict(zip((name for name, _ in OPERATORS[step.operator].numbers), step.numbers, strict=True))
+            operands = tuple(names[operand] for operand in step.operands)
+            found.append(Node(step.operator, operands, (names[-1],), numbers, "", version))
+        return found
 
     def __call__(self, *tiles: Any) -> Any:
         values = list(tiles)

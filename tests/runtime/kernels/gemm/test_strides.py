@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from importlib import import_module
 from itertools import product
 from typing import Any
 
@@ -200,7 +201,7 @@ def test_one_layout_makes_one_program(monkeypatch: pytest.MonkeyPatch) -> None:
     def kept(stream: Any, problem: Problem, plan: Plan, *more: Any) -> None:
         seen.append(problem)
 
-    monkeypatch.setattr("sley.runtime.blas.launch", kept)
+    monkeypatch.setattr(import_module("sley.runtime.nn.gemm"), "launch", kept)
     with Device.open("model:nano?memory=1M") as device:
 
         def problem(a: Buffer, b: Buffer, **options: Any) -> Problem:
