@@ -198,7 +198,7 @@ FUNCTIONS: dict[str, Of | tuple[Of, ...]] = {
     "tan": Of(1, np.tan, 4, low=-8192.0, high=8192.0, scale=lambda x: 1 + np.tan(x) ** 2),
     "asinh": Of(1, np.arcsinh, 4.0),
     "acosh": Of(1, np.arccosh, 4.0),
-    "atanh": Of(1, np.arctanh, 4.0),
+    "atanh": Of(1, np.arctanh, 5.0),
     "sinh": Of(1, np.sinh, 2.5),
     "cosh": Of(1, np.cosh, 2.0),
     "asin": Of(1, np.arcsin, 0.0, absolute=2.0**-21, low=-1.0, high=1.0),

@@ -92,7 +92,7 @@ def reduced(x: Bits, kind: str, side_by_side: bool, computed: ElementType, lanes
     golden, axis = GoldenTiles(), int(side_by_side)
     size = x.shape[1]
     x = np.ascontiguousarray(x if side_by_side else x.T)
-    along = reductions.tile_along(size, axis)
+    along = reductions.tile_along(size, axis, lanes)
     tiles = np.split(x, range(along, size, along), axis)
     rest = [tiles.pop()] if size <= along or size % along else []
     totals = []

@@ -139,7 +139,7 @@ def acosh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None)
 
 
 def atanh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The inverse of ``tanh``: with the sign of x, log(1 + a) / 2 of a = 2 · |x| / (1 - |x|): 4 ulp."""
+    """The inverse of ``tanh``: with the sign of x, log(1 + a) / 2 of a = 2 · |x| / (1 - |x|): 5 ulp."""
     return in_fp32("atanh", _atanh, x, out=out, stream=stream)
 
 

@@ -18,8 +18,8 @@ from sley.runtime.nn.folding import Axis, broadcast_shape, viewed
 from sley.runtime.nn.mapping import FP32, Operand, Source, inputs_of, on_device, region, result_array, source
 from sley.runtime.tile import language as tile
 
-MOST, LEAST = (32, 256), (8, 64)
-"""Elements of a tile along the axis that is reduced, of rows and of columns."""
+ROWS, CHUNKS = (8, 32), (4, 16)
+"""A tile along the axis that is reduced, at least and at most: in rows, and in chunks of N columns."""
 INT32_ENDS = -(1 << 31), (1 << 31) - 1
 IDENTITY = {"sum": 0.0, "max": -float("inf"), "min": float("inf")}
 JOIN: dict[str, Callable[[Any, Any], Any]] = {"sum": lambda x, y: x + y, "max": tile.maximum, "min": tile.minimum}
@@ -128,13 +128,14 @@ def passed(reader: Any, statistic: Any, known: Any, numbers: Any, whole: int, al
     return reduced(total, statistic.kind, reader.axis)
 
 
-def tile_along(size: int, axis: int) -> int:
+def tile_along(size: int, axis: int, lanes: int) -> int:
     """Elements of a tile along an axis of so many that is reduced, which the order of additions depends on: all of them
-    if these are at most 32 rows or 256 columns; else the largest divisor up to there, from 8 rows or 64 columns on; or
-    just 32 and 256, and a smaller tile at the end."""
-    if size <= MOST[axis]:
+    if these are at most 32 rows or 16 N columns, N the lanes of the chip; else the largest divisor up to there, from 8
+    rows or 4 N columns on; or just 32 and 16 N, and a smaller tile at the end."""
+    least, most = ROWS if axis == 0 else (CHUNKS[0] * lanes, CHUNKS[1] * lanes)
+    if size <= most:
         return size
-    return next((n for n in range(MOST[axis], LEAST[axis] - 1, -1) if size % n == 0), MOST[axis])
+    return next((n for n in range(most, least - 1, -1) if size % n == 0), most)
 
 
 def reduced(value: Any, kind: str, axis: int) -> Any:
@@ -267,7 +268,7 @@ def _launch(
 ) -> None:
     config, every = stream.device.config, [*arrays[0], *arrays[1]]
     size, kept = plan.inner[2 + plan.axis].size, plan.inner[3 - plan.axis].size
-    along = tile_along(size, plan.axis)
+    along = tile_along(size, plan.axis, config.array)
     narrow = sum(array.dtype not in (FP32, np.dtype(np.int32)) for array in every)
     wide = 2 * (len(every) - narrow) + TILES
     room = min(config.scratchpad_rows // (2 * max(narrow, 1)), config.accumulator_rows // wide)
