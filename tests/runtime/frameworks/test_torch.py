@@ -59,6 +59,18 @@ def test_options() -> None:
         compiled(torch.randn(3))
 
 
+def test_parameters_that_are_replaced() -> None:
+    """Another tensor in the place of one that is gone is another constant."""
+    torch._dynamo.reset()
+    layer = torch.nn.Linear(4, 3).eval()
+    compiled = torch.compile(layer, backend="sley", options=OPTIONS, dynamic=False)
+    x = torch.randn(2, 4)
+    with torch.no_grad():
+        for _ in range(2):
+            layer.weight = torch.nn.Parameter(torch.randn(3, 4))
+            close((compiled(x),), (layer(x),))
+
+
 @pytest.mark.slow
 def test_a_transformer(small: Small) -> None:
     from sley.runtime.frameworks.from_onnx.fold import fold

@@ -39,7 +39,7 @@ def run(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for the outputs, as files of numpy.", file_okay=False)
     ] = None,
-    precision: Precision = "medium",
+    precision: Precision = "highest",
     engine: Engine = DEFAULT_ENGINE,
 ) -> None:
     """Run a network on a device: outputs, launches and, where the engine has them, cycles."""

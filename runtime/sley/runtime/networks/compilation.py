@@ -22,7 +22,7 @@ from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.networks.file import save_network
 from sley.runtime.networks.graph import Array, Network, Node, TensorType
-from sley.runtime.networks.passes.constants import Fold
+from sley.runtime.networks.passes.constants import RANDOM, Fold
 from sley.runtime.networks.passes.order import optimised
 from sley.runtime.networks.passes.unused import leave_out_unused
 from sley.runtime.networks.registry import UnsupportedOperator, handlers
@@ -116,7 +116,7 @@ class Compilation:
             return [np.array(shape, np.int64)]
         if node.operator == "Size" and isinstance(inputs[0], Buffer):
             return [np.array(inputs[0].size, np.int64)]
-        if all(value is None or isinstance(value, np.ndarray) for value in inputs):
+        if node.operator not in RANDOM and all(value is None or isinstance(value, np.ndarray) for value in inputs):
             return self._known(node, [value for value in inputs if not isinstance(value, Buffer)])
         if handler is None:
             raise UnsupportedOperator(f"{node}: no such operator on the device")
@@ -178,11 +178,12 @@ class CompiledNetwork:
 
     def read(self) -> dict[str, Array]:
         """Outputs behind all work so far, in the types that the network says."""
-        found = {}
-        for name, value in self.outputs.items():
-            array = value.numpy() if isinstance(value, Buffer) else value
-            found[name] = array.astype(self.network.outputs[name].dtype, copy=False)
-        return found
+        return {
+            name: (value.numpy() if isinstance(value, Buffer) else value).astype(
+                self.network.outputs[name].dtype, copy=False
+            )
+            for name, value in self.outputs.items()
+        }
 
 
 def compile_network(
@@ -219,8 +220,12 @@ def compile_network(
     with run.capture() as graph:
         compilation.run(values)
         outputs: dict[str, Value] = {}
-        for name in network.outputs:
+        for name, type in network.outputs.items():
             outputs[name] = values[name]
+            if values[name].dtype not in (type.dtype, STORED.get(type.dtype)):
+                raise UnsupportedOperator(
+                    f"{network.name!r} gives {name} as {type.dtype}, and the device computes {values[name].dtype}"
+                )
     return CompiledNetwork(_specialised(network, inputs, compilation.known_values), inputs, outputs, graph, run)
 
 

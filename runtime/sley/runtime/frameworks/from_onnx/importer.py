@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -46,10 +47,14 @@ def _network(graph: GraphProto, version: int, read: Callable[[ValueInfoProto], T
 
 
 def _types(model: ModelProto) -> dict[str, TensorType]:
-    """Types of values between operators, as onnx infers them; of none if it cannot."""
+    """Types of values between operators, as onnx infers them; of none, with a warning, if it cannot."""
     try:
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except Exception:  # of any kind, as it comes from onnx's C++: then nothing is known, and nothing is fused
+    except Exception as error:  # of any kind, as it comes from onnx's C++
+        warnings.warn(
+            f"onnx cannot infer the types of {model.graph.name!r}, so element-wise operators stay apart: {error}",
+            stacklevel=2,
+        )
         return {}
     return {value.name: tensor_type(value) for value in inferred.graph.value_info if value.type.HasField("tensor_type")}
 

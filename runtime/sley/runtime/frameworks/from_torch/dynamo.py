@@ -67,12 +67,18 @@ class CompiledGraph:
 
     def __init__(self, graph: torch.fx.GraphModule, engine: str, precision: str) -> None:
         self.graph, self.engine, self.precision = graph, engine, precision
+        (last,) = [node for node in graph.graph.nodes if node.op == "output"]
+        self.outputs = len(last.args[0])
         self._key: Any = None
+        self._held: list[Any] = []
         self._network: CompiledNetwork | None = None
 
     def __call__(self, *arguments: Any) -> Any:
         """Runs it. Raises ``BadRequest`` if gradients are wanted."""
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
+        elsewhere = {str(tensor.device) for tensor in tensors if tensor.device.type != "cpu"}
+        if elsewhere:
+            raise BadRequest(f"tensors on {', '.join(elsewhere)}; the backend sley takes those of the host: x.cpu()")
         if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
             raise BadRequest("gradients through the backend sley; call the model under torch.no_grad()")
         free = [place for place, value in enumerate(arguments) if isinstance(value, torch.Tensor) and not fixed(value)]
@@ -84,8 +90,10 @@ class CompiledGraph:
             module = _Fixed(self.graph, arguments, free)
             network = read_module(module, [arguments[place] for place in free])
             self._network = compile_network(network, device_of(self.engine), fold, precision=self.precision)
-            self._key = key
-        found = self._network(*(arguments[place].detach().cpu().numpy() for place in free))
+            self._key, self._held = key, list(arguments)  # held, so that no other tensor takes the identity of one
+        found = self._network(*(arguments[place].detach().numpy() for place in free))
+        if len(found) != self.outputs:
+            raise BadRequest(f"the exporter made {len(found)} outputs of {self.outputs}; return each tensor once")
         return tuple(torch.from_numpy(np.ascontiguousarray(value)) for value in found.values())
 
 

@@ -106,10 +106,13 @@ def div(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
 
 @operator("Pow")
 def power(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
-    exponent = number(y)
+    """Of the type of x; of integers the nearest one, since powers by logarithms are a little off."""
+    base, exponent = c.array(x), number(y)
     if isinstance(exponent, int | float):
-        return nn.pow(c.array(x), exponent, stream=c.stream)
-    return nn.power(c.array(x), c.array(y), stream=c.stream)
+        result = nn.pow(base, exponent, stream=c.stream)
+    else:
+        result = nn.power(base, c.array(y), stream=c.stream)
+    return result if result.dtype == base.dtype else nn.cast(result, base.dtype, stream=c.stream)
 
 
 @operator("Max", "Min", "Sum", "Mean")

@@ -8,6 +8,8 @@ from sley.runtime.networks.graph import Array, Network, Node
 
 Fold = Callable[[Node, Sequence[Array | None]], Sequence[Array]]
 """Computes an operator on the host."""
+RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
+"""Operators whose results are others each time, so they are no constants, whatever their inputs are."""
 
 
 def fold_constants(network: Network, fold: Fold) -> Network:
@@ -19,7 +21,7 @@ def fold_constants(network: Network, fold: Fold) -> Network:
 
 def folded(node: Node, constants: dict[str, Array], fold: Fold) -> bool:
     """Whether an operator is of constants alone; its results are then among them."""
-    if any(name and name not in constants for name in node.inputs):
+    if node.operator in RANDOM or any(name and name not in constants for name in node.inputs):
         return False
     results = fold(node, [constants[name] if name else None for name in node.inputs])
     constants |= {name: value for name, value in zip(node.outputs, results, strict=False) if name}
