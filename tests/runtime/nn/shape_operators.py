@@ -292,7 +292,7 @@ SHAPES: dict[str, Case] = {
     "embedding_backward": embedding_backward,
     "sort": sort,
     "topk": sort,
-    "argmax_along": place(nn.argmax_along, np.argmax),
+    "argmax": place(nn.argmax, np.argmax),
     "argmin": place(nn.argmin, np.argmin),
     "cumsum": cumsum,
 }

@@ -13,8 +13,8 @@ from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn import arithmetic, sums
+from sley.runtime.nn.argmax import argmax
 from sley.runtime.nn.mapping import FP32, cast, mapped, mapped_many
-from sley.runtime.nn.ordering import argmax_along
 
 
 def axpy(alpha: float, x: Buffer, y: Buffer, *, stream: Stream | None = None) -> Buffer:
@@ -63,7 +63,7 @@ def asum(x: Buffer, *, stream: Stream | None = None) -> Buffer:
 def iamax(x: Buffer, *, stream: Stream | None = None) -> Buffer:
     """The number of the element with the largest absolute value, from 0 on, int32; the first of several."""
     check_vectors("iamax", x)
-    return argmax_along(arithmetic.abs(x, stream=stream), 0, stream=stream)
+    return argmax(arithmetic.abs(x, stream=stream), 0, stream=stream)
 
 
 def check_vectors(operator: str, *vectors: Buffer) -> None:

@@ -109,6 +109,25 @@ def values_of(device: Device, operator: str, name: str, values: Buffer | ArrayLi
     return array
 
 
+def in_rows(*arrays: Buffer | ArrayLike | None) -> bool:
+    """Whether the programs on rows take these arrays: bfloat16, those of the device as ``matrix``. What is no array at
+    all they refuse with words."""
+    given = [array for array in arrays if array is not None]
+    return all(_is_rows(array) if isinstance(array, Buffer) else np.asarray(array).dtype == BF16 for array in given)
+
+
+def _is_rows(array: Buffer) -> bool:
+    if array.dtype != BF16:
+        return False
+    if not array.shape or 0 in array.shape:
+        return True
+    try:
+        matrix("rows", "array", array)
+    except BadRequest:
+        return False
+    return True
+
+
 def matrix(operator: str, name: str, array: Buffer) -> tuple[int, int, int]:
     """An array as [m, k]: m, k, and bytes from row to row. Raises ``BadRequest`` if it is none."""
     *sides, k = array.shape

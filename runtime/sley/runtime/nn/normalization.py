@@ -11,11 +11,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from numpy.typing import ArrayLike
+
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
 from sley.runtime.nn import sums
-from sley.runtime.nn.mapping import FP32, mapped, promoted_float
+from sley.runtime.nn.mapping import FP32, Operand, mapped, promoted_float
 from sley.runtime.nn.reducing import Reducing, Statistic, run_reducing
 from sley.runtime.tile import language as tile
 
@@ -45,21 +47,22 @@ def moments(x: Buffer, axis: sums.Axes, eps: float = 1e-5, *, stream: Stream | N
 
 def layer_norm_over(
     x: Buffer,
-    weight: Buffer | None,
-    bias: Buffer | None,
+    weight: Buffer | ArrayLike | None,
+    bias: Buffer | ArrayLike | None,
     eps: float,
-    axes: Sequence[int],
+    axes: int,
     *,
     out: Buffer | None = None,
     stream: Stream | None = None,
 ) -> Buffer:
-    """(x - mean) · rstd · weight + bias over axes; weight and bias are broadcast."""
-    count = math.prod(x.shape[axis] for axis in axes)
-    more = [1.0 if weight is None else weight, 0.0 if bias is None else bias]
+    """``layer_norm`` by a tile kernel; weight and bias are broadcast."""
+    over = last_axes(x, axes, "layer_norm")
+    count = math.prod(x.shape[axis] for axis in over)
+    more: list[Operand] = [1.0 if weight is None else weight, 0.0 if bias is None else bias]
     operator = _LAYER_NORM if weight is not None or bias is not None else _PLAIN_NORM
     operands = [x, *more] if operator is _LAYER_NORM else [x]
     numbers = (1 / count, eps)
-    (result,) = run_reducing(operator, operands, axes, [promoted_float(x)], [out], numbers=numbers, stream=stream)
+    (result,) = run_reducing(operator, operands, over, [promoted_float(x)], [out], numbers=numbers, stream=stream)
     return result
 
 
@@ -83,7 +86,7 @@ def layer_norm_backward(
     grad, x: of one shape. weight: for each element of the last axes, as many as ``axes`` says. bias: whether there is
         one.
     """
-    over = tuple(range(x.ndim - axes, x.ndim))
+    over = last_axes(x, axes, "layer_norm_backward")
     count = math.prod(x.shape[axis] for axis in over)
     factor: Any = 1.0 if weight is None else weight
     (of_x,) = run_reducing(
@@ -99,25 +102,33 @@ def layer_norm_backward(
 
 def rms_norm_over(
     x: Buffer,
-    weight: Buffer | None,
+    weight: Buffer | ArrayLike | None,
     eps: float,
-    axes: Sequence[int],
+    axes: int,
     *,
     out: Buffer | None = None,
     stream: Stream | None = None,
 ) -> Buffer:
-    """x / sqrt(mean of x^2 + eps) · weight over axes."""
-    count = math.prod(x.shape[axis] for axis in axes)
+    """``rms_norm`` by a tile kernel; weight is broadcast."""
+    over = last_axes(x, axes, "rms_norm")
+    count = math.prod(x.shape[axis] for axis in over)
     (result,) = run_reducing(
         _RMS_NORM,
         [x, 1.0 if weight is None else weight],
-        axes,
+        over,
         [promoted_float(x)],
         [out],
         numbers=(1 / count, eps),
         stream=stream,
     )
     return result
+
+
+def last_axes(x: Buffer, count: int, operator: str) -> tuple[int, ...]:
+    """The last axes, so many. Raises ``ShapeMismatch``."""
+    if not 1 <= count <= x.ndim:
+        raise ShapeMismatch(f"axes of {operator} are {count}; x has {x.ndim}: give 1 to {x.ndim}")
+    return tuple(range(x.ndim - count, x.ndim))
 
 
 def rms_norm_backward(

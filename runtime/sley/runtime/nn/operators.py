@@ -150,14 +150,12 @@ from sley.runtime.nn.normalization import (
     group_norm,
     instance_norm,
     layer_norm_backward,
-    layer_norm_over,
     moments,
     normalize,
     rms_norm_backward,
-    rms_norm_over,
 )
 from sley.runtime.nn.optimizers import adamw_step, sgd_step
-from sley.runtime.nn.ordering import Ordered, argmax_along, argmin, cumsum, sort, topk
+from sley.runtime.nn.ordering import Ordered, argmin, cumsum, sort, topk
 from sley.runtime.nn.pooling import avg_pool2d, global_avg_pool2d, max_pool2d
 from sley.runtime.nn.quantization import absmax_scale, dequantize, quantize, requantize
 from sley.runtime.nn.randomness import Dropped, dropout, dropout_backward, rand, randn
@@ -187,7 +185,7 @@ from sley.runtime.nn.shapes import (
     triu,
     upsample_nearest,
 )
-from sley.runtime.nn.softmaxes import log_softmax, log_softmax_backward, softmax_along, softmax_backward
+from sley.runtime.nn.softmaxes import log_softmax, log_softmax_backward, softmax_backward
 from sley.runtime.nn.sums import all, amax, amin, any, logsumexp, mean, norm, prod, std, sum, var
 from sley.runtime.nn.transposed import conv_transpose3d
 from sley.runtime.nn.weights import ConvWeights
@@ -231,7 +229,6 @@ __all__ = [
     "amin",
     "any",
     "argmax",
-    "argmax_along",
     "argmin",
     "asin",
     "asinh",
@@ -315,7 +312,6 @@ __all__ = [
     "l1_loss_backward",
     "layer_norm",
     "layer_norm_backward",
-    "layer_norm_over",
     "le",
     "leaky_relu",
     "leaky_relu_backward",
@@ -377,7 +373,6 @@ __all__ = [
     "requantize",
     "rms_norm",
     "rms_norm_backward",
-    "rms_norm_over",
     "rnn",
     "roll",
     "rotary",
@@ -400,7 +395,6 @@ __all__ = [
     "smooth_l1_loss",
     "smooth_l1_loss_backward",
     "softmax",
-    "softmax_along",
     "softmax_backward",
     "softplus",
     "softplus_backward",

@@ -33,18 +33,31 @@ class Ordered(NamedTuple):
 
 
 def argmax_along(
-    x: Buffer, axis: int = -1, keepdims: bool = False, *, last: bool = False, stream: Stream | None = None
+    x: Buffer,
+    axis: int = -1,
+    keepdims: bool = False,
+    *,
+    last: bool = False,
+    out: Buffer | None = None,
+    stream: Stream | None = None,
 ) -> Buffer:
-    """The place of the largest element along an axis, int32; ``argmax`` of rows of bfloat16 is a program of its own.
-    ``last``: of equal elements the last one, not the first one."""
-    return _place(_ARGMAX_LAST if last else _ARGMAX, x, axis, keepdims, stream)
+    """``argmax`` by a tile kernel."""
+    return _place(_ARGMAX_LAST if last else _ARGMAX, x, axis, keepdims, out, stream)
 
 
 def argmin(
-    x: Buffer, axis: int = -1, keepdims: bool = False, *, last: bool = False, stream: Stream | None = None
+    x: Buffer,
+    axis: int = -1,
+    keepdims: bool = False,
+    *,
+    last: bool = False,
+    out: Buffer | None = None,
+    stream: Stream | None = None,
 ) -> Buffer:
-    """The place of the smallest element along an axis, int32; of a NaN, if there is one. ``last``: as above."""
-    return _place(_ARGMIN_LAST if last else _ARGMIN, x, axis, keepdims, stream)
+    """The place of the smallest element along an axis, int32; of a NaN, if there is one. ``last``: of equal elements
+    the last one, not the first one.
+    """
+    return _place(_ARGMIN_LAST if last else _ARGMIN, x, axis, keepdims, out, stream)
 
 
 def topk(x: Buffer, k: int, axis: int = -1, largest: bool = True, *, stream: Stream | None = None) -> Ordered:
@@ -84,12 +97,14 @@ def cumsum(x: Buffer, axis: int = -1, *, stream: Stream | None = None) -> Buffer
     return held
 
 
-def _place(operator: Reducing, x: Buffer, axis: int, keepdims: bool, stream: Stream | None) -> Buffer:
+def _place(
+    operator: Reducing, x: Buffer, axis: int, keepdims: bool, out: Buffer | None, stream: Stream | None
+) -> Buffer:
     (place,) = axes_of(x, axis, operator.name)
     if x.shape[place] > MOST:
         raise BadRequest(f"{x.shape[place]} elements along axis {axis}; {operator.name} counts up to {MOST}")
     places = _numbers(x, place, x.ndim, place)
-    (result,) = run_reducing(operator, [x, places], [place], [INT32], [None], keepdims=keepdims, stream=stream)
+    (result,) = run_reducing(operator, [x, places], [place], [INT32], [out], keepdims=keepdims, stream=stream)
     return result
 
 

@@ -1,11 +1,11 @@
-"""Operators that reduce along the last axis: softmax, layer norm, RMS norm."""
+"""Softmax, layer norm and RMS norm: rows of bfloat16 by programs of their own, everything else by tile kernels."""
 
 from __future__ import annotations
 
 import math
 from typing import SupportsFloat
 
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
@@ -17,13 +17,25 @@ from sley.runtime.kernels.rows.norms import layer_norm_operator, rms_norm_operat
 from sley.runtime.kernels.rows.passes import RowOperator
 from sley.runtime.kernels.rows.shape import Rows
 from sley.runtime.kernels.rows.softmax import softmax_operator
-from sley.runtime.nn.arrays import Call, matrix, values_of
+from sley.runtime.nn.arrays import Call, in_rows, matrix, values_of
+from sley.runtime.nn.normalization import layer_norm_over, rms_norm_over
+from sley.runtime.nn.softmaxes import softmax_along
 
 
-def softmax(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """exp(x - maximum) / sum of these, over the last axis, on all cores; returns before the work is done.
+def softmax(
+    x: Buffer,
+    axis: int = -1,
+    dtype: DTypeLike | None = None,
+    *,
+    out: Buffer | None = None,
+    stream: Stream | None = None,
+) -> Buffer:
+    """exp(x - maximum) / sum of these, along an axis, on all cores; returns before the work is done.
 
-    Computed in fp32 as 2^((x - maximum) * log2(e)) times the reciprocal of the sum; rounded to bf16 once, at the end.
+    Rows of bfloat16 have a program of their own, in the order of ``kernels/rows``; everything else is a tile kernel, in
+    the order of ``sums``.
+
+    Computed in fp32 as 2^((x - maximum) * log2(e)) times the reciprocal of the sum; rounded once, at the end.
     -inf has the result 0; a row with NaN or +inf, or of nothing but -inf, has NaN everywhere, as in PyTorch. Against
     float64 the error of a result above 2^-126 is at most 0.51 units in the last place of bf16, of which half a unit is
     the rounding, for operands within [-100, 100]. PyTorch adds the powers in another order; results below
@@ -31,14 +43,16 @@ def softmax(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = Non
 
     Parameters
     ----------
-    x: bfloat16 on the device, one dimension or more, each at least 1; any length of the last axis. A view if the
-        elements of its last axis are contiguous and its rows the same distance apart.
-    out: array for the result, bfloat16 of the shape of ``x``; a new one if not given. A view as ``x``; ``x`` itself,
-        but no part of it.
+    x: bool, int8, int32, bfloat16 or float32 on the device, one dimension or more, each at least 1. Rows are bfloat16
+        along the last axis, contiguous, and the same distance apart.
+    dtype: of the result; by default that of x, of integers float32.
+    out: array for the result, of the shape of ``x``; a new one if not given. ``x`` itself, but no part of it.
     stream: where to run; the device's default stream if not given.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
+    if isinstance(x, Buffer) and (axis not in (-1, x.ndim - 1) or dtype is not None or not in_rows(x, out)):
+        return softmax_along(x, axis, dtype, out=out, stream=stream)
     k = x.shape[-1] if isinstance(x, Buffer) and x.shape else 1
     operator = softmax_operator(isinstance(x, Buffer) and keeps(Device.of(x).config, k))
     return _run(operator, _call(operator, x, out, stream), ())
@@ -50,12 +64,16 @@ def layer_norm(
     bias: Buffer | ArrayLike | None = None,
     eps: float = 1e-5,
     *,
+    axes: int = 1,
     out: Buffer | None = None,
     stream: Stream | None = None,
 ) -> Buffer:
-    """(x - mean) / sqrt(variance + eps) * weight + bias over the last axis, on all cores; returns before it is done.
+    """(x - mean) / sqrt(variance + eps) * weight + bias over the last axes, on all cores; returns before it is done.
 
-    Computed in fp32, rounded to bf16 once, at the end: the mean is the sum, by the matrix unit in chunks of N elements,
+    Rows of bfloat16, with ``axes`` 1, have a program of their own, which is what is said here of order; everything else
+    is a tile kernel, in the order of ``sums``.
+
+    Computed in fp32, rounded once, at the end: the mean is the sum, by the matrix unit in chunks of N elements,
     times 1 / K; the variance is the sum of (x - mean)^2, not of x^2, so a large mean costs nothing; the reciprocal root
     is of (sum + eps * K) * (1 / K). Against float64 the error is at most 0.52 units in the last place of bf16, of the
     larger one of product and bias. PyTorch adds in another order; subnormal numbers are 0 here. Squares that overflow
@@ -63,17 +81,19 @@ def layer_norm(
 
     Parameters
     ----------
-    x: bfloat16 on the device, one dimension or more, each at least 1; any length of the last axis. A view if the
-        elements of its last axis are contiguous and its rows the same distance apart.
-    weight, bias: bfloat16 for each element of the last axis, of the device or the host; 1 and 0 if not given.
+    x: bfloat16, float32, or an integer type on the device, one dimension or more, each at least 1. Rows are bfloat16
+        along the last axis, contiguous, and the same distance apart.
+    weight, bias: one for each element of these axes, of the device or the host; 1 and 0 if not given.
     eps: 0 or more; eps * K is rounded to fp32.
-    out: array for the result, bfloat16 of the shape of ``x``; a new one if not given. A view as ``x``; ``x`` itself,
-        but no part of it.
+    axes: how many of the last axes are one.
+    out: array for the result, of the shape and type of ``x``; a new one if not given. ``x`` itself, but no part of it.
     stream: where to run; the device's default stream if not given.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
     eps = _number("layer_norm", eps)
+    if isinstance(x, Buffer) and (axes != 1 or not in_rows(x, out, weight, bias)):
+        return layer_norm_over(x, weight, bias, eps, axes, out=out, stream=stream)
     k = x.shape[-1] if isinstance(x, Buffer) and x.shape else 1
     operator = layer_norm_operator(max(k, 1), eps, weight is not None, bias is not None)
     return _run(operator, _call(operator, x, out, stream, weight, bias), (("weight", weight), ("bias", bias)))
@@ -84,28 +104,34 @@ def rms_norm(
     weight: Buffer | ArrayLike | None = None,
     eps: float = 1e-6,
     *,
+    axes: int = 1,
     out: Buffer | None = None,
     stream: Stream | None = None,
 ) -> Buffer:
-    """x / sqrt(mean of x^2 + eps) * weight over the last axis, on all cores; returns before the work is done.
+    """x / sqrt(mean of x^2 + eps) * weight over the last axes, on all cores; returns before the work is done.
 
-    Computed in fp32, rounded to bf16 once, at the end; the reciprocal root is of (sum of x^2 + eps * K) * (1 / K).
+    Rows of bfloat16, with ``axes`` 1, have a program of their own, which is what is said here of order; everything else
+    is a tile kernel, in the order of ``sums``.
+
+    Computed in fp32, rounded once, at the end; the reciprocal root is of (sum of x^2 + eps * K) * (1 / K).
     Against float64 the error is at most 0.52 units in the last place of bf16. PyTorch adds in another order, and rounds
     to bf16 before it multiplies by a bf16 weight in some models; subnormal numbers are 0 here.
 
     Parameters
     ----------
-    x: bfloat16 on the device, one dimension or more, each at least 1; any length of the last axis. A view if the
-        elements of its last axis are contiguous and its rows the same distance apart.
-    weight: bfloat16 for each element of the last axis, of the device or the host; 1 if not given.
+    x: bfloat16, float32, or an integer type on the device, one dimension or more, each at least 1. Rows are bfloat16
+        along the last axis, contiguous, and the same distance apart.
+    weight: one for each element of these axes, of the device or the host; 1 if not given.
     eps: 0 or more; eps * K is rounded to fp32.
-    out: array for the result, bfloat16 of the shape of ``x``; a new one if not given. A view as ``x``; ``x`` itself,
-        but no part of it.
+    axes: how many of the last axes are one.
+    out: array for the result, of the shape and type of ``x``; a new one if not given. ``x`` itself, but no part of it.
     stream: where to run; the device's default stream if not given.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
     eps = _number("rms_norm", eps)
+    if isinstance(x, Buffer) and (axes != 1 or not in_rows(x, out, weight)):
+        return rms_norm_over(x, weight, eps, axes, out=out, stream=stream)
     k = x.shape[-1] if isinstance(x, Buffer) and x.shape else 1
     direct = isinstance(x, Buffer) and fits(Device.of(x).config, k, weight is not None)
     operator = rms_norm_operator(max(k, 1), eps, weight is not None, direct)

@@ -18,7 +18,8 @@ from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn.attention import attention
 from sley.runtime.nn.mapping import BOOL, FP32, cast, mapped
 from sley.runtime.nn.matrices import matmul, sum_to
-from sley.runtime.nn.softmaxes import softmax_along, softmax_backward
+from sley.runtime.nn.rows import softmax
+from sley.runtime.nn.softmaxes import softmax_backward
 from sley.runtime.tile import language as tile
 
 NEVER = -float("inf")
@@ -91,7 +92,7 @@ def attention_weights(
         down = device.array(np.arange(queries, dtype=np.float32).reshape(queries, 1))
         across = device.array(np.arange(keys, dtype=np.float32))
         scores = mapped("attention", _seen, scores, down, across, dtype=FP32, out=scores, stream=stream)
-    return softmax_along(scores, -1, q.dtype, stream=stream)
+    return softmax(scores, -1, q.dtype, stream=stream)
 
 
 class AttentionGradients(NamedTuple):

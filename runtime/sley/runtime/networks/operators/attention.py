@@ -104,7 +104,7 @@ def _in_steps(
     if cap:
         scores = nn.mul(nn.tanh(nn.mul(scores, 1 / cap, stream=c.stream), stream=c.stream), cap, stream=c.stream)
     kept.append(scores)
-    weights = nn.softmax_along(scores, -1, stream=c.stream)
+    weights = nn.softmax(scores, -1, stream=c.stream)
     kept.append(weights)
     result = nn.matmul(weights, value, precision=c.precision, stream=c.stream)
     return result, kept[node.attributes.get("qk_matmul_output_mode", 0)]

@@ -15,7 +15,7 @@ from sley.runtime.nn import operators as nn
 
 @operator("Softmax")
 def softmax(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    return nn.softmax_along(x, node.attributes.get("axis", -1), stream=c.stream)
+    return nn.softmax(x, node.attributes.get("axis", -1), stream=c.stream)
 
 
 @operator("LogSoftmax")
@@ -26,7 +26,7 @@ def log_softmax(c: Compilation, node: Node, x: Buffer) -> Buffer:
 @operator("Hardmax")
 def hardmax(c: Compilation, node: Node, x: Buffer) -> Buffer:
     axis = node.attributes.get("axis", -1) % x.ndim
-    places = nn.argmax_along(x, axis, True, stream=c.stream)
+    places = nn.argmax(x, axis, True, stream=c.stream)
     shape = [x.shape[axis] if number == axis else 1 for number in range(x.ndim)]
     numbers = c.device.array(np.arange(x.shape[axis], dtype=np.int32).reshape(shape))
     return nn.cast(nn.eq(places, numbers, stream=c.stream), x.dtype, stream=c.stream)
@@ -63,7 +63,7 @@ def layer_norm(c: Compilation, node: Node, x: Buffer, scale: Value, bias: Value 
     first, eps = node.attributes.get("axis", -1) % x.ndim, node.attributes.get("epsilon", 1e-5)
     axes = tuple(range(first, x.ndim))
     shift = None if bias is None else c.array(bias)
-    y = nn.layer_norm_over(x, c.array(scale), shift, eps, axes, stream=c.stream)
+    y = nn.layer_norm(x, c.array(scale), shift, eps, axes=len(axes), stream=c.stream)
     if len(node.outputs) == 1:
         return y
     return y, *nn.moments(x, axes, eps, stream=c.stream)
@@ -72,7 +72,7 @@ def layer_norm(c: Compilation, node: Node, x: Buffer, scale: Value, bias: Value 
 @operator("RMSNormalization")
 def rms_norm(c: Compilation, node: Node, x: Buffer, scale: Value) -> Buffer:
     first, eps = node.attributes.get("axis", -1) % x.ndim, node.attributes.get("epsilon", 1e-5)
-    return nn.rms_norm_over(x, c.array(scale), eps, tuple(range(first, x.ndim)), stream=c.stream)
+    return nn.rms_norm(x, c.array(scale), eps, axes=x.ndim - first, stream=c.stream)
 
 
 @operator("LpNormalization")

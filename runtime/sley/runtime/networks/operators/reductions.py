@@ -78,7 +78,7 @@ def _logsumexp(c: Compilation, x: Buffer, axes: tuple[int, ...], keep: bool) -> 
 
 @operator("ArgMax", "ArgMin")
 def arg(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    function = nn.argmax_along if node.operator == "ArgMax" else nn.argmin
+    function = nn.argmax if node.operator == "ArgMax" else nn.argmin
     axis, keep = node.attributes.get("axis", 0), bool(node.attributes.get("keepdims", 1))
     return function(x, axis, keep, last=bool(node.attributes.get("select_last_index", 0)), stream=c.stream)
 
