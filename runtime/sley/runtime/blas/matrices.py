@@ -13,6 +13,7 @@ import numpy as np
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
+from sley.runtime.nn.elements import minus, over, times
 from sley.runtime.nn.mapping import FP32, mapped
 from sley.runtime.nn.matrices import matmul
 from sley.runtime.nn.shapes import copy
@@ -82,9 +83,9 @@ def trsm(
         target = x[row : row + 1]
         if place:
             product = matmul(a[row : row + 1, known], x[known], precision=precision, stream=stream)
-            mapped("trsm", _less, target, product, out=target, stream=stream)
+            mapped("trsm", minus, target, product, out=target, stream=stream)
         if not unit:
-            mapped("trsm", _divided, target, a[row : row + 1, row : row + 1], out=target, stream=stream)
+            mapped("trsm", over, target, a[row : row + 1, row : row + 1], out=target, stream=stream)
     return x
 
 
@@ -99,13 +100,9 @@ def _joined(
 ) -> Buffer:
     """alpha · product + beta · what is held; that is not read if beta is 0."""
     if held is None or beta == 0:
-        return mapped(operator, _scaled, product, float(alpha), dtype=dtype, computed=FP32, out=held, stream=stream)
+        return mapped(operator, times, product, float(alpha), dtype=dtype, computed=FP32, out=held, stream=stream)
     numbers = float(alpha), float(beta)
     return mapped(operator, _both, product, held, *numbers, dtype=held.dtype, computed=FP32, out=held, stream=stream)
-
-
-def _scaled(x: Any, alpha: float) -> Any:
-    return x * alpha
 
 
 def _both(product: Any, held: Any, alpha: float, beta: float) -> Any:
@@ -114,11 +111,3 @@ def _both(product: Any, held: Any, alpha: float, beta: float) -> Any:
 
 def _rank_one(a: Any, x: Any, y: Any, alpha: float) -> Any:
     return x * y * alpha + a
-
-
-def _less(x: Any, y: Any) -> Any:
-    return x - y
-
-
-def _divided(x: Any, y: Any) -> Any:
-    return x * (1 / y)

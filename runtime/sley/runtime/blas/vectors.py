@@ -14,6 +14,7 @@ from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn import arithmetic, sums
 from sley.runtime.nn.argmax import argmax
+from sley.runtime.nn.elements import times
 from sley.runtime.nn.mapping import FP32, cast, mapped, mapped_many
 
 
@@ -44,7 +45,7 @@ def swap(x: Buffer, y: Buffer, *, stream: Stream | None = None) -> None:
 def dot(x: Buffer, y: Buffer, *, stream: Stream | None = None) -> Buffer:
     """The sum of x · y."""
     check_vectors("dot", x, y)
-    product = mapped("dot", _product, x, y, dtype=FP32, computed=FP32, stream=stream)
+    product = mapped("dot", times, x, y, dtype=FP32, computed=FP32, stream=stream)
     return sums.sum(product, stream=stream)
 
 
@@ -83,7 +84,3 @@ def _wide(x: Buffer, stream: Stream | None) -> Buffer:
 
 def _swapped(x: Any, y: Any) -> tuple[Any, Any]:
     return y, x
-
-
-def _product(x: Any, y: Any) -> Any:
-    return x * y

@@ -27,6 +27,7 @@ from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import UnsupportedType
+from sley.runtime.nn.elements import between, minus, over, plus, times
 from sley.runtime.nn.mapping import BOOL, FP32, INT8, INT32, Operand, mapped, promoted, promoted_float
 from sley.runtime.tile import language as tile
 
@@ -34,20 +35,20 @@ from sley.runtime.tile import language as tile
 def add(x: Operand, y: Operand, *, alpha: float = 1, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x + alpha · y."""
     if alpha == 1:
-        return _of_numbers("add", _add, x, y, out=out, stream=stream)
+        return _of_numbers("add", plus, x, y, out=out, stream=stream)
     return _of_numbers("add", _add_scaled, x, y, alpha, out=out, stream=stream)
 
 
 def sub(x: Operand, y: Operand, *, alpha: float = 1, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x - alpha · y."""
     if alpha == 1:
-        return _of_numbers("sub", _sub, x, y, out=out, stream=stream)
+        return _of_numbers("sub", minus, x, y, out=out, stream=stream)
     return _of_numbers("sub", _add_scaled, x, y, -alpha, out=out, stream=stream)
 
 
 def mul(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x · y."""
-    return _of_numbers("mul", _mul, x, y, out=out, stream=stream)
+    return _of_numbers("mul", times, x, y, out=out, stream=stream)
 
 
 def div(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
@@ -55,7 +56,7 @@ def div(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | N
     kind = promoted_float(x, y)
     if isinstance(y, int | float) and not y:
         raise BadRequest("div by the number 0; give an array, whose quotients are infinite")
-    return mapped("div", _div, x, y, dtype=kind, computed=FP32, out=out, stream=stream)
+    return mapped("div", over, x, y, dtype=kind, computed=FP32, out=out, stream=stream)
 
 
 def maximum(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
@@ -78,7 +79,7 @@ def clamp(
 ) -> Buffer:
     """x, but ``low`` where it is below and ``high`` where it is above; NaN stays. One of the two may be left out."""
     if low is not None and high is not None:
-        return _of_numbers("clamp", _clamp, x, low, high, out=out, stream=stream)
+        return _of_numbers("clamp", between, x, low, high, out=out, stream=stream)
     if low is not None:
         return _of_numbers("clamp", tile.maximum, x, low, out=out, stream=stream)
     if high is not None:
@@ -192,28 +193,8 @@ def _of_bits(
     return mapped(operator, function, one, other, dtype=kind, computed=INT32, out=out, stream=stream)
 
 
-def _add(x: Any, y: Any) -> Any:
-    return x + y
-
-
-def _sub(x: Any, y: Any) -> Any:
-    return x - y
-
-
-def _mul(x: Any, y: Any) -> Any:
-    return x * y
-
-
 def _add_scaled(x: Any, y: Any, alpha: Any) -> Any:
     return x + y * alpha
-
-
-def _div(x: Any, y: Any) -> Any:
-    return x * (1 / y)
-
-
-def _clamp(x: Any, low: Any, high: Any) -> Any:
-    return tile.minimum(tile.maximum(x, low), high)
 
 
 def _neg(x: Any) -> Any:

@@ -9,6 +9,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
 from sley.runtime.nn import sums
+from sley.runtime.nn.elements import times, times_both
 from sley.runtime.nn.mapping import FP32, mapped, promoted_float
 from sley.runtime.nn.normalization import Gradients, as_float32, normed_product, scale_of, wide
 
@@ -61,7 +62,7 @@ def batch_norm_training(
     var = sums.var(x if x.dtype == FP32 else wide(x, stream), axes, True, correction=0, stream=stream)
     rstd = mapped("batch_norm", scale_of, var, 1.0, eps, dtype=FP32, stream=stream)
     row = channel_shape(x, channels_last)
-    scale = rstd if weight is None else mapped("mul", _times, rstd, weight.reshape(*row), dtype=FP32, stream=stream)
+    scale = rstd if weight is None else mapped("mul", times, rstd, weight.reshape(*row), dtype=FP32, stream=stream)
     shift: Any = 0.0 if bias is None else bias.reshape(*row)
     y = mapped("batch_norm", _normalised, x, mean, scale, shift, dtype=promoted_float(x), computed=FP32, stream=stream)
     channels = x.shape[-1 if channels_last else 1]
@@ -91,15 +92,15 @@ def batch_norm_backward(
     product = as_float32("norm", normed_product, grad, x, center, inverse, stream=stream)
     of_weight = sums.sum(product, axes, True, stream=stream)
     factor: Any = 1.0 if weight is None else weight.reshape(*row)
-    scale = mapped("mul", _times, inverse, factor, dtype=FP32, stream=stream)
+    scale = mapped("mul", times, inverse, factor, dtype=FP32, stream=stream)
     if training:
         shift = mapped(
             "batch_norm", _shift_of, of_bias, of_weight, inverse, center, 1 / count, dtype=FP32, stream=stream
         )
-        slope = mapped("batch_norm", _slope_of, of_weight, inverse, 1 / count, dtype=FP32, stream=stream)
+        slope = mapped("batch_norm", times_both, of_weight, inverse, 1 / count, dtype=FP32, stream=stream)
         of_x = mapped("batch_norm", _of_x, grad, x, scale, slope, shift, dtype=x.dtype, computed=FP32, stream=stream)
     else:
-        of_x = mapped("mul", _times, grad, scale, dtype=x.dtype, computed=FP32, stream=stream)
+        of_x = mapped("mul", times, grad, scale, dtype=x.dtype, computed=FP32, stream=stream)
     channels = x.shape[-1 if channels_last else 1]
     return Gradients(of_x, of_weight.reshape(channels), of_bias.reshape(channels))
 
@@ -117,16 +118,8 @@ def _other_axes(x: Buffer, channels_last: bool) -> tuple[int, ...]:
     return tuple(axis for axis in range(x.ndim) if axis != place)
 
 
-def _times(x: Any, y: Any) -> Any:
-    return x * y
-
-
 def _normalised(x: Any, mean: Any, scale: Any, shift: Any) -> Any:
     return (x - mean) * scale + shift
-
-
-def _slope_of(of_weight: Any, rstd: Any, share: float) -> Any:
-    return of_weight * rstd * share
 
 
 def _shift_of(of_bias: Any, of_weight: Any, rstd: Any, mean: Any, share: float) -> Any:

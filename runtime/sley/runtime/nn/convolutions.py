@@ -21,6 +21,7 @@ from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
 from sley.runtime.nn import sums
 from sley.runtime.nn.conv2d import conv2d
+from sley.runtime.nn.elements import plus
 from sley.runtime.nn.images import Padding, Pair, axes_of, pair_of
 from sley.runtime.nn.mapping import FP32, cast, mapped, mapped_many
 from sley.runtime.nn.matrices import PRECISIONS, chosen_parts, matmul
@@ -103,13 +104,13 @@ def conv3d(
                 dtype=np.float32,
                 stream=stream,
             )
-            total = found if total is None else mapped("conv3d", _add, total, found, out=total, stream=stream)
+            total = found if total is None else mapped("conv3d", plus, total, found, out=total, stream=stream)
         assert total is not None
         parts.append(total)
     kind = FP32 if dtype is None else np.dtype(dtype)
     result = Device.of(x).empty((images, *parts[0].shape), kind)
     for image, part in enumerate(parts):
-        mapped("conv3d", _add, part, 0.0 if bias is None else bias, dtype=kind, out=result[image], stream=stream)
+        mapped("conv3d", plus, part, 0.0 if bias is None else bias, dtype=kind, out=result[image], stream=stream)
     return result
 
 
@@ -342,7 +343,3 @@ def _seen(padded: Buffer, tap: tuple[int, int], axes: Any) -> Buffer:
         first = number * axis.dilation
         spots.append(slice(first, first + (axis.out - 1) * axis.stride + 1, axis.stride))
     return padded[:, spots[0], spots[1]]
-
-
-def _add(x: Any, y: Any) -> Any:
-    return x + y

@@ -17,6 +17,7 @@ from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
+from sley.runtime.nn.elements import plus
 from sley.runtime.nn.embedding import embedding
 from sley.runtime.nn.gemm import gemm
 from sley.runtime.nn.losses import one_hot
@@ -53,7 +54,7 @@ def scatter_add(x: Buffer, numbers: Buffer, source: Buffer, axis: int = -1, *, s
     """
     place = _checked("scatter_add", x, numbers, axis)
     (total,) = _by_number(_SCATTER_ADD, x, numbers, source, place, [FP32], stream)
-    return mapped("scatter_add", _add, x, total, dtype=x.dtype, computed=FP32, stream=stream)
+    return mapped("scatter_add", plus, x, total, dtype=x.dtype, computed=FP32, stream=stream)
 
 
 def scatter(x: Buffer, numbers: Buffer, source: Buffer, axis: int = -1, *, stream: Stream | None = None) -> Buffer:
@@ -163,10 +164,6 @@ def _by_number(
     order = _places(x, source.shape[place], place, x.ndim + 1)
     operands = [source[behind], numbers[behind], places, order]
     return run_reducing(operator, operands, [place], list(kinds), [None] * len(kinds), keepdims=False, stream=stream)
-
-
-def _add(x: Any, y: Any) -> Any:
-    return x + y
 
 
 def _taken(x: Any, wanted: Any, places: Any) -> Any:

@@ -18,6 +18,7 @@ from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn import sums
+from sley.runtime.nn.elements import first, squared_distance, times
 from sley.runtime.nn.mapping import FP32, Operand, mapped
 from sley.runtime.nn.nonlinear import softplus_tile
 from sley.runtime.nn.reducing import Reducing, Statistic, run_reducing, with_axes
@@ -120,7 +121,7 @@ def one_hot(target: Buffer, classes: int, dtype: Any = np.float32, *, stream: St
 
 def mse_loss(x: Buffer, target: Operand, *, reduction: str = "mean", stream: Stream | None = None) -> Buffer:
     """(x - target)^2."""
-    return _loss("mse_loss", _squared, reduction, stream, x, target)
+    return _loss("mse_loss", squared_distance, reduction, stream, x, target)
 
 
 def l1_loss(x: Buffer, target: Operand, *, reduction: str = "mean", stream: Stream | None = None) -> Buffer:
@@ -262,7 +263,7 @@ def _of_classes(
             raise ShapeMismatch(f"weight of {operator} has shape {weight.shape}; x has {numbers.size} classes")
         of_class = weight.reshape(*numbers.shape)
         (shares,) = run_reducing(_WEIGHT, [of_class, numbers, wanted], [place], [FP32], [None], stream=stream)
-        losses = mapped(operator, _times, losses, shares, dtype=FP32, stream=stream)
+        losses = mapped(operator, times, losses, shares, dtype=FP32, stream=stream)
     if _check(reduction) == "none":
         kept = mapped(operator, _kept, losses, wanted, ignore_index, dtype=FP32, computed=FP32, stream=stream)
         return kept.reshape(*target.shape)
@@ -290,20 +291,12 @@ def _counted(wanted: Any, ignored: float) -> Any:
     return wanted != ignored
 
 
-def _times(x: Any, y: Any) -> Any:
-    return x * y
-
-
 def _quotient(x: Any, y: Any) -> Any:
     return x * tile.reciprocal(y)
 
 
 def _equal(x: Any, y: Any) -> Any:
     return x == y
-
-
-def _squared(x: Any, target: Any) -> Any:
-    return (x - target) * (x - target)
 
 
 def _distance(x: Any, target: Any) -> Any:
@@ -346,10 +339,6 @@ def _logits_gradient(grad: Any, factor: float, x: Any, target: Any) -> Any:
 
 
 # With statistics: x, numbers of classes, targets, in gradients the factor; what is known; smoothing and 1 / classes.
-
-
-def _largest(x: Any, *rest: Any) -> Any:
-    return x
 
 
 def _power(x: Any, numbers: Any, wanted: Any, largest: Any, *rest: Any) -> Any:
@@ -402,11 +391,11 @@ def _class_gradient(
     return (tile.exp(x - largest) * inverse - aim) * scale
 
 
-_LOGARITHM = (Statistic("max", _largest), Statistic("sum", _power, _log))
+_LOGARITHM = (Statistic("max", first), Statistic("sum", _power, _log))
 _CROSS_ENTROPY = Reducing("cross_entropy", (*_LOGARITHM, Statistic("sum", _picked, _left)))
 _SMOOTHED = Reducing("cross_entropy", (*_LOGARITHM, Statistic("sum", _smoothed, _left)))
 _CROSS_ENTROPY_BACKWARD = Reducing(
-    "cross_entropy_backward", (Statistic("max", _largest), Statistic("sum", _scaled_power, _inverse)), _class_gradient
+    "cross_entropy_backward", (Statistic("max", first), Statistic("sum", _scaled_power, _inverse)), _class_gradient
 )
 _NLL = Reducing("nll_loss", (Statistic("sum", _picked, _negative),))
 _WEIGHT = Reducing("nll_loss", (Statistic("sum", _picked),))

@@ -16,6 +16,7 @@ from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
+from sley.runtime.nn.elements import same
 from sley.runtime.nn.folding import AXES, Axis, axes_of, broadcast_shape, pieces, viewed, with_columns
 from sley.runtime.tile import language as tile
 from sley.runtime.tile.operations import RoomError
@@ -127,11 +128,7 @@ def cast(x: Buffer, dtype: DTypeLike, *, out: Buffer | None = None, stream: Stre
     kind = np.dtype(dtype)
     if kind == BOOL and x.dtype != BOOL:
         return mapped("cast", _not_zero, x, dtype=BOOL, computed=x.dtype, out=out, stream=stream)
-    return mapped("cast", _same, x, dtype=kind, computed=x.dtype, out=out, stream=stream)
-
-
-def _same(x: Any) -> Any:
-    return x
+    return mapped("cast", same, x, dtype=kind, computed=x.dtype, out=out, stream=stream)
 
 
 def _not_zero(x: Any) -> Any:
@@ -221,9 +218,9 @@ def inputs_of(operator: str, operands: Sequence[Any], outs: Sequence[Buffer]) ->
         if not isinstance(operand, Buffer):
             sources.append(("number", operand))
             continue
-        same = next((i for i, out in enumerate(outs) if out.layout == operand.layout), None)
-        if same is not None:
-            sources.append(("out", same))
+        target = next((i for i, out in enumerate(outs) if out.layout == operand.layout), None)
+        if target is not None:
+            sources.append(("out", target))
             continue
         if any(out.layout.overlaps(operand.layout) for out in outs):
             raise BadRequest(

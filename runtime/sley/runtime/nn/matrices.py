@@ -14,6 +14,7 @@ from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn import sums
+from sley.runtime.nn.elements import plus
 from sley.runtime.nn.folding import broadcast_shape
 from sley.runtime.nn.gemm import gemm
 from sley.runtime.nn.mapping import FP32, INT8, cast, mapped, mapped_many, result_array
@@ -108,7 +109,7 @@ def linear(
         else:
             total = matmul(rows, weight.T, precision=precision, stream=stream)
             more: Any = 0.0 if bias is None else bias
-            function = _biased_relu if relu else _biased
+            function = _biased_relu if relu else plus
             result = mapped("linear", function, total, more, dtype=FP32, out=target, stream=stream)
         return result.reshape(*shape) if out is None else out
     kind = dtype if dtype is not None or x.dtype == INT8 else BF16
@@ -245,10 +246,6 @@ def chosen_parts(x: Any, *numbers: float) -> tuple[Any, ...]:
     second = rest.to(BF16).to(FP32)
     parts = first, second, rest - second
     return tuple(parts[int(number)] for number in numbers)
-
-
-def _biased(x: Any, bias: Any) -> Any:
-    return x + bias
 
 
 def _biased_relu(x: Any, bias: Any) -> Any:

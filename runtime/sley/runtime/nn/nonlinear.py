@@ -8,6 +8,7 @@ from typing import Any
 
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
+from sley.runtime.nn.elements import between
 from sley.runtime.nn.mapping import Operand, in_fp32, mapped
 from sley.runtime.tile import language as tile
 
@@ -28,7 +29,7 @@ def hardtanh(
     x: Buffer, low: float = -1.0, high: float = 1.0, *, out: Buffer | None = None, stream: Stream | None = None
 ) -> Buffer:
     """x, at least ``low`` and at most ``high``."""
-    return in_fp32("hardtanh", _between, x, low, high, out=out, stream=stream)
+    return in_fp32("hardtanh", between, x, low, high, out=out, stream=stream)
 
 
 def leaky_relu(x: Buffer, slope: float = 0.01, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
@@ -134,10 +135,6 @@ def glu(x: Buffer, gate: Operand, *, out: Buffer | None = None, stream: Stream |
     return in_fp32("glu", _glu, x, gate, out=out, stream=stream)
 
 
-def _between(x: Any, low: float, high: float) -> Any:
-    return tile.minimum(tile.maximum(x, low), high)
-
-
 def prelu_tile(x: Any, slope: Any) -> Any:
     return tile.where(x < 0.0, x * slope, x)
 
@@ -165,7 +162,7 @@ def _log_sigmoid(x: Any) -> Any:
 
 
 def hardsigmoid_tile(x: Any) -> Any:
-    return _between(x * (1 / 6) + 0.5, 0.0, 1.0)
+    return between(x * (1 / 6) + 0.5, 0.0, 1.0)
 
 
 def _hardswish(x: Any) -> Any:
@@ -173,7 +170,7 @@ def _hardswish(x: Any) -> Any:
 
 
 def _softsign(x: Any) -> Any:
-    x = _between(x, -(2.0**100), 2.0**100)  # whose reciprocals are not subnormal
+    x = between(x, -(2.0**100), 2.0**100)  # whose reciprocals are not subnormal
     return tile.reciprocal(tile.maximum(x, -x) + 1.0) * x
 
 

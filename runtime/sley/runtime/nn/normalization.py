@@ -17,6 +17,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
 from sley.runtime.nn import sums
+from sley.runtime.nn.elements import first, first_squared, same, times_both
 from sley.runtime.nn.mapping import FP32, Operand, mapped, promoted_float
 from sley.runtime.nn.reducing import Reducing, Statistic, run_reducing
 from sley.runtime.tile import language as tile
@@ -144,7 +145,7 @@ def rms_norm_backward(
     if weight is None:
         return Gradients(of_x, None, None)
     (root,) = run_reducing(_ROOT, [x], [-1], [FP32], [None], numbers=numbers, stream=stream)
-    product = as_float32("norm", _three, grad, x, root, stream=stream)
+    product = as_float32("norm", times_both, grad, x, root, stream=stream)
     return Gradients(of_x, summed(product, tuple(range(x.ndim - 1)), stream), None)
 
 
@@ -222,7 +223,7 @@ def as_float32(name: str, function: Any, *operands: Any, stream: Stream | None) 
 
 
 def wide(x: Buffer, stream: Stream | None) -> Buffer:
-    return x if x.dtype == FP32 else mapped("cast", _same, x, dtype=FP32, stream=stream)
+    return x if x.dtype == FP32 else mapped("cast", same, x, dtype=FP32, stream=stream)
 
 
 def _moments_in_steps(x: Buffer, eps: float, axes: tuple[int, ...], stream: Stream | None) -> Moments:
@@ -231,14 +232,6 @@ def _moments_in_steps(x: Buffer, eps: float, axes: tuple[int, ...], stream: Stre
     var = sums.var(values, axes, True, correction=0, stream=stream)
     rstd = mapped("norm", scale_of, var, 1.0, eps, dtype=FP32, stream=stream)
     return Moments(sums.mean(values, axes, True, stream=stream), rstd)
-
-
-def _same(x: Any) -> Any:
-    return x
-
-
-def _three(x: Any, y: Any, z: Any) -> Any:
-    return x * y * z
 
 
 def scale_of(var: Any, weight: Any, eps: float) -> Any:
@@ -254,10 +247,6 @@ def normed_product(grad: Any, x: Any, mean: Any, rstd: Any) -> Any:
 
 
 # With statistics: x and what is known, then 1 / K and eps.
-
-
-def _x(x: Any, *rest: Any) -> Any:
-    return x
 
 
 def _mean(total: Any, *rest: Any) -> Any:
@@ -304,10 +293,6 @@ def _layer_gradient(
     return (grad * weight - of_g - normed * of_product) * rstd
 
 
-def _squares(x: Any, *rest: Any) -> Any:
-    return x * x
-
-
 def _second_squares(grad: Any, x: Any, *rest: Any) -> Any:
     return x * x
 
@@ -332,7 +317,7 @@ def _scaled(x: Any, factor: Any, eps: float) -> Any:
     return x * factor
 
 
-_BOTH = (Statistic("sum", _x, _mean), Statistic("sum", _distance, _rstd))
+_BOTH = (Statistic("sum", first, _mean), Statistic("sum", _distance, _rstd))
 _MOMENTS = Reducing("moments", _BOTH)
 _PLAIN_NORM = Reducing("layer_norm", _BOTH, _plain)
 _LAYER_NORM = Reducing("layer_norm", _BOTH, _weighted)
@@ -346,11 +331,11 @@ _LAYER_NORM_BACKWARD = Reducing(
     ),
     _layer_gradient,
 )
-_ROOT = Reducing("rms_norm", (Statistic("sum", _squares, _rstd),))
-_RMS_NORM = Reducing("rms_norm", (Statistic("sum", _squares, _rstd),), _rms_weighted)
+_ROOT = Reducing("rms_norm", (Statistic("sum", first_squared, _rstd),))
+_RMS_NORM = Reducing("rms_norm", (Statistic("sum", first_squared, _rstd),), _rms_weighted)
 _RMS_NORM_BACKWARD = Reducing(
     "rms_norm_backward",
     (Statistic("sum", _second_squares, _rstd), Statistic("sum", _rms_product, _mean)),
     _rms_gradient,
 )
-_NORMALIZE = Reducing("normalize", (Statistic("sum", _squares, _length),), _scaled)
+_NORMALIZE = Reducing("normalize", (Statistic("sum", first_squared, _length),), _scaled)

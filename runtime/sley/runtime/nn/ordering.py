@@ -14,6 +14,7 @@ from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
+from sley.runtime.nn.elements import first, plus
 from sley.runtime.nn.indexing import take_along
 from sley.runtime.nn.mapping import FP32, INT32, cast, mapped
 from sley.runtime.nn.reducing import Reducing, Statistic, run_reducing
@@ -92,7 +93,7 @@ def cumsum(x: Buffer, axis: int = -1, *, stream: Stream | None = None) -> Buffer
         front = [slice(None)] * place
         copy(held[(*front, slice(None, step))], out=grown[(*front, slice(None, step))], stream=stream)
         later, earlier = held[(*front, slice(step, None))], held[(*front, slice(None, -step))]
-        mapped("cumsum", _add, later, earlier, dtype=wide, out=grown[(*front, slice(step, None))], stream=stream)
+        mapped("cumsum", plus, later, earlier, dtype=wide, out=grown[(*front, slice(step, None))], stream=stream)
         held, step = grown, 2 * step
     return held
 
@@ -131,14 +132,6 @@ def _numbers(x: Buffer, place: int, ndim: int, of: int) -> Buffer:
     return Device.of(x).array(np.arange(x.shape[of], dtype=np.float32).reshape(shape))
 
 
-def _add(x: Any, y: Any) -> Any:
-    return x + y
-
-
-def _value(x: Any, *rest: Any) -> Any:
-    return x
-
-
 def _spot(x: Any, places: Any, best: Any) -> Any:
     return tile.where((x == best) + (x != x), places, FAR)
 
@@ -171,10 +164,10 @@ def _held(rank: Any, ranks: Any, numbers: Any) -> Any:
     return tile.where(rank == ranks, numbers, 0.0)
 
 
-_ARGMAX = Reducing("argmax", (Statistic("max", _value), Statistic("min", _spot)))
-_ARGMIN = Reducing("argmin", (Statistic("min", _value), Statistic("min", _spot)))
-_ARGMAX_LAST = Reducing("argmax", (Statistic("max", _value), Statistic("max", _last_spot)))
-_ARGMIN_LAST = Reducing("argmin", (Statistic("min", _value), Statistic("max", _last_spot)))
+_ARGMAX = Reducing("argmax", (Statistic("max", first), Statistic("min", _spot)))
+_ARGMIN = Reducing("argmin", (Statistic("min", first), Statistic("min", _spot)))
+_ARGMAX_LAST = Reducing("argmax", (Statistic("max", first), Statistic("max", _last_spot)))
+_ARGMIN_LAST = Reducing("argmin", (Statistic("min", first), Statistic("max", _last_spot)))
 _RANK_DOWN = Reducing("sort", (Statistic("sum", _larger),))
 _RANK_UP = Reducing("sort", (Statistic("sum", _smaller),))
 _HOLDER = Reducing("sort", (Statistic("sum", _held),))

@@ -8,6 +8,7 @@ from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.nn import sums
+from sley.runtime.nn.elements import times
 from sley.runtime.nn.mapping import FP32, INT8, Operand, mapped
 from sley.runtime.tile import language as tile
 
@@ -61,7 +62,7 @@ def requantize(
     x: Buffer, scale: Operand, *, relu: bool = False, out: Buffer | None = None, stream: Stream | None = None
 ) -> Buffer:
     """Sums in int32 times scale, clipped below zero if ``relu``, rounded and saturated to int8."""
-    function = _requantized_relu if relu else _requantized
+    function = _requantized_relu if relu else times
     return mapped("requantize", function, x, _float(scale), dtype=INT8, computed=FP32, out=out, stream=stream)
 
 
@@ -85,10 +86,6 @@ def _quantized(x: Any, scale: Any, zero_point: Any) -> Any:
 
 def _dequantized(x: Any, scale: Any, zero_point: Any) -> Any:
     return (x - zero_point) * scale
-
-
-def _requantized(x: Any, scale: Any) -> Any:
-    return x * scale
 
 
 def _requantized_relu(x: Any, scale: Any) -> Any:

@@ -19,6 +19,7 @@ from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import UnsupportedType
+from sley.runtime.nn.elements import times_both
 from sley.runtime.nn.functions import cos_tile
 from sley.runtime.nn.mapping import BOOL, FP32, mapped
 from sley.runtime.tile import language as tile
@@ -69,7 +70,7 @@ def dropout(x: Buffer, p: float, seed: int, *, stream: Stream | None = None) -> 
 
 def dropout_backward(grad: Buffer, mask: Buffer, p: float, *, stream: Stream | None = None) -> Buffer:
     """The gradient of ``dropout``: grad / (1 - p) where the mask is True, else 0."""
-    return mapped("dropout", _masked, grad, mask, 1 / (1 - p), dtype=grad.dtype, computed=FP32, stream=stream)
+    return mapped("dropout", times_both, grad, mask, 1 / (1 - p), dtype=grad.dtype, computed=FP32, stream=stream)
 
 
 @tile.kernel
@@ -124,7 +125,3 @@ def _normal(numbers: Any, low: Any, high: Any) -> Any:
 
 def _stays(draw: Any, p: float) -> Any:
     return draw >= p
-
-
-def _masked(x: Any, mask: Any, factor: float) -> Any:
-    return x * mask * factor

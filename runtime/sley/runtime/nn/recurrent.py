@@ -16,6 +16,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
+from sley.runtime.nn.elements import plus
 from sley.runtime.nn.mapping import FP32, mapped, mapped_many
 from sley.runtime.nn.matrices import matmul
 from sley.runtime.nn.shapes import full
@@ -137,7 +138,7 @@ class _Layer:
         self.w_hh, self.b_hh = w_hh, b_hh
         gates = matmul(x.reshape(steps * batch, -1), w_ih.T, dtype=np.float32, stream=stream)
         if b_ih is not None:
-            mapped("recurrent", _add, gates, b_ih, dtype=FP32, computed=FP32, out=gates, stream=stream)
+            mapped("recurrent", plus, gates, b_ih, dtype=FP32, computed=FP32, out=gates, stream=stream)
         self.gates = gates.reshape(steps, batch, rows)
         self.y = self.device.empty((steps, batch, hidden), x.dtype)
         self.h = full(self.device, (batch, hidden), 0, x.dtype, stream=stream) if h is None else h
@@ -185,10 +186,6 @@ class _Layer:
         new = (gates[:, 2 * size :], of_reset, biases[2], update, self.h)
         mapped("gru", _renewed, *new, dtype=target.dtype, out=target, **more)
         self.h = target
-
-
-def _add(x: Any, y: Any) -> Any:
-    return x + y
 
 
 def _rnn(x: Any, h: Any, bias: Any) -> Any:

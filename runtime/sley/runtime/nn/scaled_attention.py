@@ -16,6 +16,7 @@ from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn.attention import attention
+from sley.runtime.nn.elements import times
 from sley.runtime.nn.mapping import BOOL, FP32, cast, mapped
 from sley.runtime.nn.matrices import matmul, sum_to
 from sley.runtime.nn.rows import softmax
@@ -79,7 +80,7 @@ def attention_weights(
     scores = matmul(q, k.mT, dtype=np.float32, precision=precision, stream=stream)
     device, (queries, keys) = Device.of(q), scores.shape[-2:]
     operands: list[Any] = [scores, factor]
-    function: Any = _scaled
+    function: Any = times
     if mask is not None:
         if mask.dtype not in (BOOL, BF16, FP32):
             raise UnsupportedType(f"mask is {mask.dtype}; it is bool, or float32 or bfloat16 to be added: use nn.cast")
@@ -129,7 +130,7 @@ def attention_backward(
     of_v = matmul(weights.mT, grad, dtype=FP32, precision=precision, stream=stream)
     of_weights = matmul(grad, v.mT, dtype=FP32, precision=precision, stream=stream)
     of_scores = softmax_backward(of_weights, weights, -1, stream=stream)
-    of_scores = mapped("attention", _scaled, of_scores, factor, dtype=q.dtype, computed=FP32, stream=stream)
+    of_scores = mapped("attention", times, of_scores, factor, dtype=q.dtype, computed=FP32, stream=stream)
     of_q = matmul(of_scores, k, dtype=FP32, precision=precision, stream=stream)
     of_k = matmul(of_scores.mT, q, dtype=FP32, precision=precision, stream=stream)
     found = []
@@ -158,10 +159,6 @@ def _grouped(q: Buffer, k: Buffer, v: Buffer) -> tuple[Buffer, Buffer, Buffer]:
 def _heads(count: int, q: Buffer) -> tuple[int, int]:
     """Heads of a mask in the groups of q."""
     return (1, 1) if count == 1 else (q.shape[1], q.shape[2])
-
-
-def _scaled(x: Any, factor: float) -> Any:
-    return x * factor
 
 
 def _added(x: Any, factor: float, mask: Any) -> Any:

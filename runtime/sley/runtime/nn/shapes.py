@@ -19,6 +19,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
+from sley.runtime.nn.elements import same
 from sley.runtime.nn.mapping import cast, mapped
 from sley.runtime.nn.reducing import normal_axes
 from sley.runtime.nn.sums import axes_of
@@ -36,7 +37,7 @@ def broadcast_to(
     x: Buffer, shape: tuple[int, ...], *, out: Buffer | None = None, stream: Stream | None = None
 ) -> Buffer:
     """A copy that x's axes of one element, and axes in front, are repeated in."""
-    return mapped("broadcast_to", _same, x, computed=x.dtype, shape=shape, out=out, stream=stream)
+    return mapped("broadcast_to", same, x, computed=x.dtype, shape=shape, out=out, stream=stream)
 
 
 def concat(
@@ -115,7 +116,7 @@ def full(
         raise BadRequest(f"value is {value}, which {kind} has not") from None
     if out is not None and (out.shape != shape or out.dtype != kind):
         raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {shape}")
-    return mapped("full", _same, one.reshape(*(1 for _ in shape)), computed=kind, shape=shape, out=out, stream=stream)
+    return mapped("full", same, one.reshape(*(1 for _ in shape)), computed=kind, shape=shape, out=out, stream=stream)
 
 
 def tiled(x: Buffer, repeats: Sequence[int], *, stream: Stream | None = None) -> Buffer:
@@ -208,10 +209,6 @@ def _result(x: Buffer, shape: tuple[int, ...], out: Buffer | None) -> Buffer:
     if out.shape != shape or out.dtype != x.dtype:
         raise ShapeMismatch(f"out is {out!r}; the result is {x.dtype} of shape {shape}")
     return out
-
-
-def _same(x: Any) -> Any:
-    return x
 
 
 def _lower(x: Any, row: Any, column: Any, diagonal: Any) -> Any:

@@ -9,6 +9,7 @@ from numpy.typing import DTypeLike
 
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
+from sley.runtime.nn.elements import same, times
 from sley.runtime.nn.mapping import promoted_float
 from sley.runtime.nn.reducing import Reducing, Statistic, run_reducing
 from sley.runtime.tile import language as tile
@@ -76,10 +77,6 @@ def _along(
     return result
 
 
-def _value(x: Any) -> Any:
-    return x
-
-
 def _power(x: Any, largest: Any) -> Any:
     return tile.exp(x - largest)
 
@@ -100,10 +97,6 @@ def _log_share(x: Any, largest: Any, total: Any) -> Any:
     return x - largest - total
 
 
-def _product(grad: Any, y: Any) -> Any:
-    return grad * y
-
-
 def _gradient(grad: Any, y: Any, total: Any) -> Any:
     return (grad - total) * y
 
@@ -116,8 +109,8 @@ def _log_gradient(grad: Any, y: Any, total: Any) -> Any:
     return grad - tile.exp(y) * total
 
 
-_LARGEST = Statistic("max", _value)
+_LARGEST = Statistic("max", same)
 _SOFTMAX = Reducing("softmax", (_LARGEST, Statistic("sum", _power, _inverse)), _share)
 _LOG_SOFTMAX = Reducing("log_softmax", (_LARGEST, Statistic("sum", _power, _log)), _log_share)
-_SOFTMAX_BACKWARD = Reducing("softmax_backward", (Statistic("sum", _product),), _gradient)
+_SOFTMAX_BACKWARD = Reducing("softmax_backward", (Statistic("sum", times),), _gradient)
 _LOG_SOFTMAX_BACKWARD = Reducing("log_softmax_backward", (Statistic("sum", _grad),), _log_gradient)

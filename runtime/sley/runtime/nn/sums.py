@@ -30,6 +30,7 @@ from sley.abi.types import ElementType
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
+from sley.runtime.nn.elements import first, first_squared, squared_distance, times
 from sley.runtime.nn.mapping import BOOL, FP32, INT8, INT32, cast, mapped, promoted_float
 from sley.runtime.nn.reducing import Apart, Reducing, Statistic, normal_axes, run_reducing
 from sley.runtime.tile import language as tile
@@ -79,11 +80,11 @@ def prod(
         while total.shape[place] > 1:
             half, front = total.shape[place] // 2, (slice(None),) * place
             left, right = total[(*front, slice(0, half))], total[(*front, slice(half, 2 * half))]
-            joined = mapped("prod", _product, left, right, dtype=wide, stream=stream)
+            joined = mapped("prod", times, left, right, dtype=wide, stream=stream)
             if total.shape[place] % 2:
                 last = total[(*front, slice(2 * half, None))]
                 first = joined[(*front, slice(0, 1))]
-                mapped("prod", _product, first, last, dtype=wide, out=first, stream=stream)
+                mapped("prod", times, first, last, dtype=wide, out=first, stream=stream)
             total = joined
     if not keepdims:
         total = total[tuple(0 if place in axes else slice(None) for place in range(x.ndim))]
@@ -108,7 +109,7 @@ def var(
     stream: Stream | None = None,
 ) -> Buffer:
     """The sum of (x - mean)^2 times 1 / (number - correction)."""
-    return _spread(x, axis, keepdims, correction, _times, out, stream)
+    return _spread(x, axis, keepdims, correction, times, out, stream)
 
 
 def std(
@@ -171,13 +172,13 @@ def _reduced(
         return result
     except Apart:
         pass
-    (first,) = operator.statistics
-    onward = Reducing(operator.name, (Statistic(first.kind, first.function),))
-    again = Statistic(first.kind, _value)
+    (own,) = operator.statistics
+    onward = Reducing(operator.name, (Statistic(own.kind, own.function),))
+    again = Statistic(own.kind, first)
     for axis in sorted(axes)[:0:-1]:
         (x,) = run_reducing(onward, [x], [axis], [wide], [None], computed=computed, stream=stream)
         onward = Reducing(operator.name, (again,))
-    last = Reducing(operator.name, (Statistic(first.kind, _value, first.behind),))
+    last = Reducing(operator.name, (Statistic(own.kind, first, own.behind),))
     (result,) = run_reducing(
         last, [x], axes, [kind], [out], numbers=numbers, computed=computed, keepdims=keepdims, stream=stream
     )
@@ -212,8 +213,8 @@ def _spread(
         if kind == FP32
         else mean(cast(x, FP32, stream=stream), axes, True, stream=stream)
     )
-    distances = mapped("var", _squared_distance, x, center, dtype=FP32, computed=FP32, stream=stream)
-    operator = Reducing("var", (Statistic("sum", _value, behind),))
+    distances = mapped("var", squared_distance, x, center, dtype=FP32, computed=FP32, stream=stream)
+    operator = Reducing("var", (Statistic("sum", first, behind),))
     return _reduced(operator, distances, axes, keepdims, out, stream, dtype=kind, numbers=(1 / (count - correction),))
 
 
@@ -227,32 +228,12 @@ def axes_of(x: Buffer, axis: Axes, operator: str) -> tuple[int, ...]:
     return normal_axes(operator, tuple(chosen), x.ndim)
 
 
-def _value(x: Any, *known: Any) -> Any:
-    return x
-
-
-def _product(x: Any, y: Any) -> Any:
-    return x * y
-
-
-def _square(x: Any, *known: Any) -> Any:
-    return x * x
-
-
 def _not_zero(x: Any, *known: Any) -> Any:
     return x != 0
 
 
-def _times(total: Any, factor: float) -> Any:
-    return total * factor
-
-
 def _root(total: Any, factor: float) -> Any:
     return tile.sqrt(total * factor)
-
-
-def _squared_distance(x: Any, center: Any) -> Any:
-    return (x - center) * (x - center)
 
 
 def _finite(x: Any) -> Any:
@@ -267,11 +248,11 @@ def _log_and_largest(total: Any, largest: Any) -> Any:
     return tile.log(total) + _finite(largest)
 
 
-_SUM = Reducing("sum", (Statistic("sum", _value),))
-_MEAN = Reducing("mean", (Statistic("sum", _value, _times),))
-_MAX = Reducing("amax", (Statistic("max", _value),))
-_MIN = Reducing("amin", (Statistic("min", _value),))
-_NORM = Reducing("norm", (Statistic("sum", _square, _root),))
+_SUM = Reducing("sum", (Statistic("sum", first),))
+_MEAN = Reducing("mean", (Statistic("sum", first, times),))
+_MAX = Reducing("amax", (Statistic("max", first),))
+_MIN = Reducing("amin", (Statistic("min", first),))
+_NORM = Reducing("norm", (Statistic("sum", first_squared, _root),))
 _ANY = Reducing("any", (Statistic("max", _not_zero),))
 _ALL = Reducing("all", (Statistic("min", _not_zero),))
-_LOGSUMEXP = Reducing("logsumexp", (Statistic("max", _value), Statistic("sum", _power, _log_and_largest)))
+_LOGSUMEXP = Reducing("logsumexp", (Statistic("max", first), Statistic("sum", _power, _log_and_largest)))

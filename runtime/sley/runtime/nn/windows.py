@@ -29,6 +29,7 @@ from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
 from sley.runtime.nn import sums
+from sley.runtime.nn.elements import plus, same, times
 from sley.runtime.nn.mapping import FP32, cast, mapped, mapped_many
 from sley.runtime.nn.shapes import copy, full, pad
 from sley.runtime.tile import language as tile
@@ -167,7 +168,7 @@ def avg_pool(
     windows = Windows.of(x, window, stride, padding)
     total = _sum(_padded(x, windows, 0, stream), windows, stream)
     return mapped(
-        "avg_pool", _times, total, _shares(x, windows, count_include_pad), dtype=x.dtype, computed=FP32, stream=stream
+        "avg_pool", times, total, _shares(x, windows, count_include_pad), dtype=x.dtype, computed=FP32, stream=stream
     )
 
 
@@ -202,7 +203,7 @@ def lp_pool(
     values = mapped("lp_pool", _raised, x, int(power), dtype=FP32, computed=FP32, stream=stream)
     total = _sum(values, windows, stream)
     if power <= 2:
-        return mapped("lp_pool", _same if power == 1 else tile.sqrt, total, dtype=x.dtype, computed=FP32, stream=stream)
+        return mapped("lp_pool", same if power == 1 else tile.sqrt, total, dtype=x.dtype, computed=FP32, stream=stream)
     return mapped("lp_pool", _any_root, total, 1 / power, dtype=x.dtype, computed=FP32, stream=stream)
 
 
@@ -271,9 +272,9 @@ def avg_pool_backward(
     shape = tuple(size + before + behind for size, (before, behind) in zip(x.shape[1:], windows.pads, strict=True))
     total = full(Device.of(x), (x.shape[0], *shape), 0, np.float32, stream=stream)
     shares = _shares(x, windows, count_include_pad)
-    share = mapped("avg_pool_backward", _times, grad, shares, dtype=FP32, computed=FP32, stream=stream)
+    share = mapped("avg_pool_backward", times, grad, shares, dtype=FP32, computed=FP32, stream=stream)
     for target in windows.taps(total):
-        mapped("avg_pool_backward", _add, target, share, out=target, stream=stream)
+        mapped("avg_pool_backward", plus, target, share, out=target, stream=stream)
     return _inside(total, windows, x, stream)
 
 
@@ -294,7 +295,7 @@ def _sum(padded: Buffer, windows: Windows, stream: Stream | None) -> Buffer:
         if result is None:
             result = cast(seen, np.float32, stream=stream)
         else:
-            mapped("avg_pool", _add, result, seen, dtype=FP32, out=result, stream=stream)
+            mapped("avg_pool", plus, result, seen, dtype=FP32, out=result, stream=stream)
     assert result is not None
     return result
 
@@ -327,18 +328,6 @@ def _adaptive(x: Buffer, sizes: Sides, reduce: Any, stream: Stream | None) -> Bu
         part = copy(x[(slice(None), *spots)], stream=stream)
         reduce(part, axes, out=result[(slice(None), *index)], stream=stream)
     return result
-
-
-def _same(x: Any) -> Any:
-    return x
-
-
-def _add(x: Any, y: Any) -> Any:
-    return x + y
-
-
-def _times(x: Any, y: Any) -> Any:
-    return x * y
 
 
 def _raised(x: Any, power: float) -> Any:
