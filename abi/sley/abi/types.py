@@ -3,8 +3,9 @@
 One table for gateware, driver, assembler, model and documentation. Instructions name a type by its code, in fields of
 ``TYPE_BITS`` bits; ``ChipConfig.operand_types`` says which of them the lanes of a chip hold.
 
-Host types without a device type have a fixed place: ``bool`` is stored as ``UINT8`` (0 or 1), ``int64`` as ``INT32``
-after a check of its range, ``float64`` as ``FP32`` after a conversion that the caller asks for.
+Host types without a device type have a fixed place: ``bool`` is stored as ``UINT8`` (0 or 1, the same byte as of
+``INT8``), ``int64`` as ``INT32`` after a check of its range, ``float64`` as ``FP32`` after a conversion that the caller
+asks for.
 """
 
 from dataclasses import dataclass

@@ -11,10 +11,8 @@ from sley.runtime.errors import ShapeMismatch
 from sley.runtime.kernels.rows.largest import argmax_operator, argmax_program
 from sley.runtime.kernels.rows.shape import Rows
 from sley.runtime.nn.arrays import Call, in_rows, matrix
+from sley.runtime.nn.elements import COUNTED
 from sley.runtime.nn.ordering import argmax_along
-
-MOST = 1 << 24
-"""Integers that fp32 counts."""
 
 
 def argmax(
@@ -47,8 +45,8 @@ def argmax(
     k = x.shape[-1] if isinstance(x, Buffer) and x.shape else 1
     call = Call.of("argmax", [p.chain for p in argmax_operator(k).passes], x, out, stream, result=np.dtype(np.int32))
     m, k, pitch = matrix("argmax", "x", x)
-    if k > MOST:
-        raise ShapeMismatch(f"x has shape {x.shape}; argmax counts up to {MOST}: take parts of the last axis")
+    if k > COUNTED:
+        raise ShapeMismatch(f"x has shape {x.shape}; argmax counts up to {COUNTED}: take parts of the last axis")
     if not call.out.contiguous:
         raise BadRequest(f"out is {call.out!r}; the result of argmax is contiguous: use another array")
     config = call.device.config

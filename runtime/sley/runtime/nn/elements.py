@@ -6,6 +6,9 @@ from typing import Any
 
 from sley.runtime.tile import language as tile
 
+COUNTED = 1 << 24
+"""Integers that fp32 counts: up to here each of them is a number of its own."""
+
 
 def same(x: Any) -> Any:
     return x

@@ -18,15 +18,13 @@ from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn import sums
-from sley.runtime.nn.elements import first, squared_distance, times
+from sley.runtime.nn.elements import COUNTED, first, squared_distance, times
 from sley.runtime.nn.mapping import FP32, Operand, mapped
 from sley.runtime.nn.nonlinear import softplus_tile
 from sley.runtime.nn.reducing import Reducing, Statistic, run_reducing, with_axes
 from sley.runtime.tile import language as tile
 
 REDUCTIONS = ("mean", "sum", "none")
-CLASSES = 1 << 24
-"""Numbers that fp32 counts."""
 
 
 def cross_entropy(
@@ -236,8 +234,8 @@ def _classes(operator: str, x: Buffer, target: Buffer, axis: int) -> tuple[int, 
     rest = x.shape[:place] + x.shape[place + 1 :]
     if target.shape != rest:
         raise ShapeMismatch(f"target of {operator} has shape {target.shape}; x without its classes has {rest}")
-    if x.shape[place] > CLASSES:
-        raise ShapeMismatch(f"{x.shape[place]} classes; {operator} counts up to {CLASSES}")
+    if x.shape[place] > COUNTED:
+        raise ShapeMismatch(f"{x.shape[place]} classes; {operator} counts up to {COUNTED}")
     shape = tuple(size if number == place else 1 for number, size in enumerate(x.shape))
     numbers = Device.of(x).array(np.arange(x.shape[place], dtype=np.float32).reshape(shape))
     return place, numbers, with_axes(target, [place], x.ndim)

@@ -14,7 +14,7 @@ from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
-from sley.runtime.nn.elements import first, plus
+from sley.runtime.nn.elements import COUNTED, first, plus
 from sley.runtime.nn.indexing import take_along
 from sley.runtime.nn.mapping import FP32, INT32, cast, mapped
 from sley.runtime.nn.reducing import Reducing, Statistic, run_reducing
@@ -22,8 +22,7 @@ from sley.runtime.nn.shapes import copy
 from sley.runtime.nn.sums import axes_of
 from sley.runtime.tile import language as tile
 
-MOST = 1 << 24
-FAR = float(MOST)
+FAR = float(COUNTED)
 
 
 class Ordered(NamedTuple):
@@ -102,8 +101,8 @@ def _place(
     operator: Reducing, x: Buffer, axis: int, keepdims: bool, out: Buffer | None, stream: Stream | None
 ) -> Buffer:
     (place,) = axes_of(x, axis, operator.name)
-    if x.shape[place] > MOST:
-        raise BadRequest(f"{x.shape[place]} elements along axis {axis}; {operator.name} counts up to {MOST}")
+    if x.shape[place] > COUNTED:
+        raise BadRequest(f"{x.shape[place]} elements along axis {axis}; {operator.name} counts up to {COUNTED}")
     places = _numbers(x, place, x.ndim, place)
     (result,) = run_reducing(operator, [x, places], [place], [INT32], [out], keepdims=keepdims, stream=stream)
     return result
