@@ -53,7 +53,7 @@ def convolutions(g: Given) -> None:
     weights = w.astype(np.float32)
     right = convolved(host, w, stride, pads, spread, groups)
     more = {"stride": stride, "padding": pads, "dilation": spread, "groups": groups}
-    g.near(nn.conv2d_float32(x, weights, **more), right, 4e-6, FP32)
+    g.near(nn.conv2d(x, weights, **more), right, 4e-6, FP32)
     grad, slope = g.array(right.shape, dense=True)
     found = nn.conv2d_backward(grad, x, weights, **more)
 
@@ -300,7 +300,7 @@ def randoms(g: Given) -> None:
 
 
 NETWORKS: dict[str, Case] = {
-    "conv2d_float32": convolutions,
+    "conv2d": convolutions,
     "conv2d_backward": convolutions,
     "conv_transpose2d": conv_transpose2d,
     "conv1d": conv1d,

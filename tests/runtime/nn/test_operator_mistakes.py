@@ -42,6 +42,7 @@ def given() -> Iterator[Arrays]:
 
 
 Call = Callable[[Arrays], Any]
+ONE_TAP = np.ones((1, 1, 7, 2), np.float32)
 ELEMENTS: list[tuple[Call, type[SleyError], str]] = [
     (lambda g: nn.add(g.x, g.short), ShapeMismatch, r"add of shapes \(5, 7\) and \(4, 7\): axes"),
     (lambda g: nn.add(g.x, g.double), UnsupportedType, "array of float64; operators take bool, int8.*use astype"),
@@ -138,7 +139,10 @@ NETWORKS: list[tuple[Call, type[SleyError], str]] = [
     (lambda g: nn.sgd_step(g.x, g.x, None, 0.1, 0.9), BadRequest, "momentum is 0.9 without momentum_buffer"),
     (lambda g: nn.adamw_step(g.x, g.x, g.long[:5], g.long[:5], 0), BadRequest, "step is 0"),
     (lambda g: nn.adamw_step(g.x, g.x, g.long[:5], g.long[1:], 1), BadRequest, "share"),
-    (lambda g: nn.conv2d_float32(g.x, np.ones((1, 1, 7, 2), np.float32)), ShapeMismatch, "both have 4 axes"),
+    (lambda g: nn.conv2d(g.x, ONE_TAP), ShapeMismatch, "they are .images, y, x, channels."),
+    (lambda g: nn.conv2d(g.x[None, None], np.ones((1, 1, 7, 2))), UnsupportedType, "x is float32 and w float64"),
+    (lambda g: nn.conv2d(g.x[None, None], ONE_TAP, precision="full"), BadRequest, "precision is 'full'; it is 'high"),
+    (lambda g: nn.conv2d(g.x[None, None], ONE_TAP, groups=0), ShapeMismatch, "groups is 0"),
     (lambda g: nn.conv1d(g.x[None], np.ones((9, 7, 2), np.float32)), ShapeMismatch, "9"),
     (lambda g: nn.max_pool(g.x[None], 9), ShapeMismatch, "windows of"),
     (lambda g: nn.max_pool(g.x[None], 0), BadRequest, "window is 0"),

@@ -18,7 +18,6 @@ PROGRAMS = {
     "adam_step",
     "attention",
     "avg_pool2d",
-    "conv2d",
     "embedding",
     "gelu",
     "global_avg_pool2d",

@@ -116,7 +116,6 @@ CALLS: dict[str, Call] = {
     "conv1d": lambda m: nn.conv1d(m.image[0], m.taps[0], padding=1),
     "conv2d": lambda m: nn.conv2d(m.image, m.taps, padding=1),
     "conv2d_backward": lambda m: nn.conv2d_backward(m.image, m.image, m.taps, padding=1),
-    "conv2d_float32": lambda m: nn.conv2d_float32(m.image, m.taps, padding=1),
     "conv3d": lambda m: nn.conv3d(m.image[None], m.taps[None], padding=(0, 1, 1)),
     "conv_transpose2d": lambda m: nn.conv_transpose2d(m.image, m.taps, padding=1),
     "conv_transpose3d": lambda m: nn.conv_transpose3d(m.image[None], m.taps[None], padding=(0, 1, 1)),

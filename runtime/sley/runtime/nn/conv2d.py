@@ -21,8 +21,10 @@ from sley.runtime.kernels.conv.mapping import parts_of
 from sley.runtime.kernels.conv.problem import Conv, Steps
 from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.limits import check_depth, check_operands, check_result, unknown_result
-from sley.runtime.nn.images import Padding, Pair, axes_of, check_dense
-from sley.runtime.nn.weights import ConvWeights, operand_type
+from sley.runtime.nn.images import Padding, Pair, axes_of, channels_of, check_dense
+from sley.runtime.nn.mapping import FP32
+from sley.runtime.nn.parts import in_parts
+from sley.runtime.nn.weights import ConvWeights, host, operand_type
 
 
 def conv2d(
@@ -37,30 +39,34 @@ def conv2d(
     scale: float | Buffer | ArrayLike | None = None,
     relu: bool = False,
     dtype: DTypeLike | None = None,
+    precision: str = "highest",
     out: Buffer | None = None,
     stream: Stream | None = None,
 ) -> Buffer:
-    """Convolution of int8 or bf16 images [images, y, x, channels], on all cores; returns before the work is done.
+    """Convolution of images [images, y, x, channels], int8, bf16 or float32, on all cores; returns before it is done.
 
     int8 is summed exactly in int32, bf16 in fp32: channel blocks of N, the array's columns; in each the taps, row by
-    row; of each tap the channels of the block; rounded after every addition. Pixels outside of the image are +0. Then
-    every sum gets the ``bias`` of its output channel, is multiplied by ``scale`` in fp32, is clipped below zero if
+    row; of each tap the channels of the block; rounded after every addition. float32 is cut into parts of bf16, as by
+    ``matmul``: the channels of a group are there once for each product of parts. Pixels outside of the image are +0.
+    Then every sum gets the ``bias`` of its output channel, is multiplied by ``scale`` in fp32, is clipped below zero if
     ``relu``, and converted to the type of the result; each step only if asked for, each rounded half to even.
 
     Parameters
     ----------
-    x: images, channels last; a view if the channels of a pixel are contiguous.
-    w: [taps y, taps x, channels / groups, outputs], of the type of ``x``. ``nn.ConvWeights`` are packed once; an array
-        is packed in every call, and one of the device is read back for that, which waits for all work so far.
+    x: images, channels last; a view if the channels of a pixel are contiguous, of float32 any view.
+    w: [taps y, taps x, channels / groups, outputs], of the type of ``x``. ``nn.ConvWeights``, int8 or bf16, are packed
+        once; an array is packed in every call, and one of the device is read back for that, which waits for all work
+        so far.
     stride, dilation: one number, or those along y and x; 1 or more.
     padding: zeros around the image: one number, those along y and x, or ((top, bottom), (left, right)).
     groups: output group g sees the channels of input group g alone; channels and outputs are multiples of it.
-    bias: [outputs]; int32 for int8, float32 for bf16 operands. int8 needs a ``scale`` then, and no sum may wrap, as in
+    bias: [outputs]; int32 for int8, else float32. int8 needs a ``scale`` then, and no sum may wrap, as in
         ``blas.gemm``.
     scale: factor of all sums, or one for each output channel, [outputs] of float32.
     relu: clip below zero; int8 operands need a ``scale`` then.
     dtype: of the result: int32 (int8 operands, without scale), float32, bfloat16 (chips with bf16), int8. Default:
-        int32, with scale int8, for bf16 operands float32.
+        int32, with scale int8, for other operands float32.
+    precision: of float32 operands, as in ``matmul``; others have none.
     out: array for the result, [images, y, x, outputs] of its type; a new one if not given. A view if the channels of a
         pixel are contiguous; it has no byte in common with ``x``.
     stream: where to run; the device's default stream if not given.
@@ -79,6 +85,8 @@ def conv2d(
     for given in (x, w, bias, scale, out, stream):
         if isinstance(given, Buffer | Stream):
             device.check_owner(given)
+    if x.dtype == FP32 and not isinstance(w, ConvWeights):
+        x, w = in_parts(x, host(w), groups, precision, stream)
     weights = _weights(device, w)
     operands = operand_type("x", x.dtype)
     if operands is not weights.dtype:
@@ -87,7 +95,7 @@ def conv2d(
         )
     check_operands(device.config, operands)
     axes = axes_of(x.shape, weights.shape[:2], stride, padding, dilation)
-    channels, outputs = _channels(x.shape, weights.shape, groups)
+    channels, outputs = channels_of(x.shape, weights.shape, groups)
     products = weights.shape[0] * weights.shape[1] * weights.shape[2]
     check_depth(operands, products)
     result = _result(operands, scale is not None, dtype if dtype is not None or out is None else out.dtype)
@@ -172,22 +180,7 @@ def _weights(device: Device, w: ConvWeights | Buffer | ArrayLike) -> ConvWeights
         if w.device is not device:
             raise BadRequest(f"w lives on another device than {device!r}; make ConvWeights on this one")
         return w
-    return ConvWeights(device, w.numpy() if isinstance(w, Buffer) else w)
-
-
-def _channels(image: tuple[int, ...], weights: tuple[int, ...], groups: int) -> tuple[int, int]:
-    """Of the input and the output."""
-    channels, outputs = image[3], weights[3]
-    if not isinstance(groups, int) or groups < 1 or channels % groups or outputs % groups:
-        raise ShapeMismatch(
-            f"groups is {groups!r}; it must be a positive number that divides the {channels} channels of x and the "
-            f"{outputs} outputs of w"
-        )
-    if weights[2] * groups != channels:
-        raise ShapeMismatch(
-            f"w has {weights[2]} channels and x {channels} in {groups} groups: it must have {channels // groups}"
-        )
-    return channels, outputs
+    return ConvWeights(device, host(w))
 
 
 def _result(operands: ElementType, scaled: bool, dtype: DTypeLike | None) -> ElementType:

@@ -1,4 +1,4 @@
-"""Convolutions of one and three dimensions, transposed ones, of float32, and gradients; on ``conv2d`` and ``matmul``.
+"""Convolutions of one and three dimensions, transposed ones, and gradients; on ``conv2d`` and ``matmul``.
 
 Arrays have their channels last: [images, ..., channels]; weights are [taps ..., channels / groups, outputs]. ``conv2d``
 packs weights on the host, so those of the device are read back, which waits for all work so far. Parameters that are
@@ -7,15 +7,14 @@ not described are those of ``conv2d``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from sley.driver import BadRequest
-from sley.runtime.device.buffer import BF16, Buffer
+from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
@@ -23,9 +22,10 @@ from sley.runtime.nn import sums
 from sley.runtime.nn.conv2d import conv2d
 from sley.runtime.nn.elements import plus
 from sley.runtime.nn.images import Padding, Pair, axes_of, pair_of
-from sley.runtime.nn.mapping import FP32, cast, mapped, mapped_many
-from sley.runtime.nn.matrices import PRECISIONS, chosen_parts, matmul
+from sley.runtime.nn.mapping import FP32, cast, mapped
+from sley.runtime.nn.matrices import matmul
 from sley.runtime.nn.shapes import copy, full, pad
+from sley.runtime.nn.weights import host
 
 Weights = Buffer | ArrayLike
 
@@ -42,12 +42,12 @@ def conv1d(
     **more: Any,
 ) -> Buffer:
     """Of [images, x, channels] and [taps, channels / groups, outputs], as ``conv2d`` of images of one row, with its
-    arguments; float32 as ``conv2d_float32``."""
+    arguments."""
     values = host(w)
     _check_axes("conv1d", x, values, 1)
     sides = padding if isinstance(padding, tuple) else (padding, padding)
     image, taps = x.reshape(x.shape[0], 1, *x.shape[1:]), values.reshape(1, *values.shape)
-    result = _convolution(x)(
+    result = conv2d(
         image,
         taps,
         stride=(1, stride),
@@ -70,6 +70,7 @@ def conv3d(
     groups: int = 1,
     bias: Buffer | None = None,
     dtype: Any = None,
+    precision: str = "highest",
     stream: Stream | None = None,
 ) -> Buffer:
     """Of [images, z, y, x, channels] and [taps z, taps y, taps x, channels / groups, outputs], bfloat16 or float32.
@@ -94,7 +95,7 @@ def conv3d(
         for tap in range(values.shape[0]):
             first = tap * spreads[0]
             section = x[image, first : first + (planes - 1) * steps[0] + 1 : steps[0]]
-            found = _convolution(x)(
+            found = conv2d(
                 section,
                 values[tap],
                 stride=steps[1:],
@@ -102,6 +103,7 @@ def conv3d(
                 dilation=spreads[1:],
                 groups=groups,
                 dtype=np.float32,
+                precision=precision,
                 stream=stream,
             )
             total = found if total is None else mapped("conv3d", plus, total, found, out=total, stream=stream)
@@ -112,60 +114,6 @@ def conv3d(
     for image, part in enumerate(parts):
         mapped("conv3d", plus, part, 0.0 if bias is None else bias, dtype=kind, out=result[image], stream=stream)
     return result
-
-
-def conv2d_float32(
-    x: Buffer,
-    w: Weights,
-    *,
-    stride: Pair = 1,
-    padding: Padding = 0,
-    dilation: Pair = 1,
-    groups: int = 1,
-    bias: Buffer | ArrayLike | None = None,
-    relu: bool = False,
-    dtype: Any = None,
-    precision: str = "highest",
-    out: Buffer | None = None,
-    stream: Stream | None = None,
-) -> Buffer:
-    """``conv2d`` of float32, by parts of bfloat16 as ``matmul``: the channels of a group are there once for each
-    product of parts, in the order of ``precision``. ``dtype``: float32, or bfloat16.
-    """
-    values, pairs = host(w), PRECISIONS.get(precision)
-    _check_axes("conv2d_float32", x, values, 2)
-    if pairs is None:
-        raise BadRequest(f"precision is {precision!r}; it is {', '.join(map(repr, PRECISIONS))}")
-    images, height, width, channels = x.shape
-    if groups < 1 or channels % groups:
-        raise ShapeMismatch(f"{channels} channels in {groups} groups; groups must divide channels")
-    each = channels // groups
-    long = Device.of(x).empty((images, height, width, groups, len(pairs), each), BF16)
-    mapped_many(
-        "conv2d",
-        chosen_parts,
-        x.strided((images, height, width, groups, each), (*x.strides[:3], each * x.strides[3], x.strides[3])),
-        *(first for first, _ in pairs),
-        dtypes=[BF16] * len(pairs),
-        computed=FP32,
-        outs=[long[:, :, :, :, number] for number in range(len(pairs))],
-        stream=stream,
-    )
-    parts = host_parts(values)
-    weights = np.concatenate([parts[second] for _, second in pairs], 2)
-    return conv2d(
-        long.reshape(images, height, width, groups * len(pairs) * each),
-        weights,
-        stride=stride,
-        padding=padding,
-        dilation=dilation,
-        groups=groups,
-        bias=bias,
-        relu=relu,
-        dtype=np.float32 if dtype is None else dtype,
-        out=out,
-        stream=stream,
-    )
 
 
 def conv_transpose2d(
@@ -179,6 +127,7 @@ def conv_transpose2d(
     groups: int = 1,
     bias: Buffer | ArrayLike | None = None,
     dtype: Any = None,
+    precision: str = "highest",
     stream: Stream | None = None,
 ) -> Buffer:
     """The gradient of ``conv2d`` with weights ``w`` for its images: x [images, y, x, outputs of w] to [images, y, x,
@@ -207,14 +156,15 @@ def conv_transpose2d(
         size = spaced.shape[1 + axis]
         spaced = spaced[(*[slice(None)] * (1 + axis), slice(max(-before, 0), size - max(-behind, 0)))]
     kept = tuple((max(before, 0), max(behind, 0)) for before, behind in edges)
-    return _convolution(x)(
+    return conv2d(
         spaced,
         flipped(values, groups),
         padding=(kept[0], kept[1]),
         dilation=spreads,
         groups=groups,
         bias=bias,
-        dtype=np.float32 if dtype is None and x.dtype == FP32 else dtype,
+        dtype=dtype,
+        precision=precision,
         stream=stream,
     )
 
@@ -236,6 +186,7 @@ def conv2d_backward(
     padding: Padding = 0,
     dilation: Pair = 1,
     groups: int = 1,
+    precision: str = "highest",
     stream: Stream | None = None,
 ) -> ConvGradients:
     """Gradients of ``conv2d`` of bfloat16 or float32: of x, ``conv_transpose2d`` of grad; of each tap of w, the product
@@ -247,7 +198,9 @@ def conv2d_backward(
     pads, more = tuple(axis.pad for axis in axes), []
     for axis in axes:
         more.append(axis.size - ((axis.out - 1) * axis.stride - 2 * axis.pad + (axis.taps - 1) * axis.dilation + 1))
-    of_x = _image_gradient(grad, values, (steps, (pads[0], pads[1]), spreads), (more[0], more[1]), groups, stream)
+    of_x = _image_gradient(
+        grad, values, (steps, (pads[0], pads[1]), spreads), (more[0], more[1]), groups, precision, stream
+    )
     of_x = of_x if of_x.dtype == x.dtype else cast(of_x, x.dtype, stream=stream)
     padded = pad(x, [_sides(axes[0]), _sides(axes[1]), (0, 0)], stream=stream)
     of_w = Device.of(x).empty(values.shape, np.dtype(np.float32))
@@ -259,22 +212,9 @@ def conv2d_backward(
             channels = flat[:, group * each : (group + 1) * each]
             part = rows[:, group * outputs : (group + 1) * outputs]
             target = of_w[tap[0], tap[1], :, group * outputs : (group + 1) * outputs]
-            matmul(channels.T, part, dtype=np.float32, out=target, stream=stream)
+            matmul(channels.T, part, dtype=np.float32, precision=precision, out=target, stream=stream)
     wide = rows if rows.dtype == FP32 else cast(rows, np.float32, stream=stream)
     return ConvGradients(of_x, of_w, sums.sum(wide, 0, stream=stream))
-
-
-def host(w: Weights) -> np.ndarray:
-    """Weights on the host."""
-    return w.numpy() if isinstance(w, Buffer) else np.asarray(w)
-
-
-def host_parts(values: np.ndarray) -> list[np.ndarray]:
-    """float32 as three bfloat16 whose sum it is."""
-    first = values.astype(BF16)
-    rest = values - first.astype(np.float32)
-    second = rest.astype(BF16)
-    return [first, second, (rest - second.astype(np.float32)).astype(BF16)]
 
 
 def flipped(values: np.ndarray, groups: int) -> np.ndarray:
@@ -282,10 +222,6 @@ def flipped(values: np.ndarray, groups: int) -> np.ndarray:
     *taps, channels, outputs = values.shape
     parts = np.flip(values, tuple(range(len(taps)))).reshape(*taps, channels, groups, outputs // groups)
     return np.ascontiguousarray(np.swapaxes(parts, -1, -3).reshape(*taps, outputs // groups, -1))
-
-
-def _convolution(x: Buffer) -> Callable[..., Buffer]:
-    return conv2d_float32 if x.dtype == FP32 else conv2d
 
 
 def _check_axes(operator: str, x: Buffer, values: np.ndarray, sides: int) -> None:
@@ -311,6 +247,7 @@ def _image_gradient(
     geometry: tuple[tuple[int, int], tuple[int, int], tuple[int, int]],
     more: tuple[int, int],
     groups: int,
+    precision: str,
     stream: Stream | None,
 ) -> Buffer:
     """``conv_transpose2d`` with padding that is not the same on both sides, as a larger or smaller output padding."""
@@ -324,7 +261,8 @@ def _image_gradient(
         output_padding=(extra[0], extra[1]),
         dilation=spreads,
         groups=groups,
-        dtype=np.float32 if grad.dtype == FP32 else BF16,
+        dtype=grad.dtype,
+        precision=precision,
         stream=stream,
     )
     height, width = (size + min(value, 0) for size, value in zip(found.shape[1:3], more, strict=True))

@@ -36,6 +36,21 @@ def axes_of(
     return found[0], found[1]
 
 
+def channels_of(image: tuple[int, ...], weights: tuple[int, ...], groups: int) -> tuple[int, int]:
+    """Of the input and the output. Raises ``ShapeMismatch``."""
+    channels, outputs = image[3], weights[3]
+    if not isinstance(groups, int) or groups < 1 or channels % groups or outputs % groups:
+        raise ShapeMismatch(
+            f"groups is {groups!r}; it must be a positive number that divides the {channels} channels of x and the "
+            f"{outputs} outputs of w"
+        )
+    if weights[2] * groups != channels:
+        raise ShapeMismatch(
+            f"w has {weights[2]} channels and x {channels} in {groups} groups: it must have {channels // groups}"
+        )
+    return channels, outputs
+
+
 def pair_of(name: str, value: object, least: int) -> tuple[int, int]:
     """One number, or those along y and x. Raises ``BadRequest``."""
     pair = value if isinstance(value, tuple) else (value, value)

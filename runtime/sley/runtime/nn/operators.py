@@ -48,7 +48,6 @@ from sley.runtime.nn.convolutions import (
     ConvGradients,
     conv1d,
     conv2d_backward,
-    conv2d_float32,
     conv3d,
     conv_transpose2d,
 )
@@ -258,7 +257,6 @@ __all__ = [
     "conv1d",
     "conv2d",
     "conv2d_backward",
-    "conv2d_float32",
     "conv3d",
     "conv_transpose2d",
     "conv_transpose3d",

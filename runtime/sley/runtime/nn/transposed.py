@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
-from sley.runtime.nn.convolutions import Weights, conv3d, flipped, host, spaced_out
+from sley.runtime.nn.convolutions import Weights, conv3d, flipped, spaced_out
 from sley.runtime.nn.shapes import pad
+from sley.runtime.nn.weights import host
 
 Sides = int | tuple[int, int, int]
 
@@ -24,6 +23,7 @@ def conv_transpose3d(
     dilation: Sides = 1,
     groups: int = 1,
     bias: Buffer | None = None,
+    precision: str = "highest",
     stream: Stream | None = None,
 ) -> Buffer:
     """The gradient of ``conv3d`` with weights ``w`` for its images, float32: x [images, z, y, x, outputs of w] to
@@ -50,5 +50,11 @@ def conv_transpose3d(
     kept = [(max(before, 0), max(behind, 0)) for before, behind in edges]
     padded = pad(image[(slice(None), *inside)], [*kept, (0, 0)], stream=stream)
     return conv3d(
-        padded, flipped(values, groups), dilation=spreads, groups=groups, bias=bias, dtype=np.float32, stream=stream
+        padded,
+        flipped(values, groups),
+        dilation=spreads,
+        groups=groups,
+        bias=bias,
+        precision=precision,
+        stream=stream,
     )

@@ -62,3 +62,8 @@ def operand_type(name: str, dtype: np.dtype[Any]) -> ElementType:
             "astype(ml_dtypes.bfloat16)"
         )
     return found
+
+
+def host(w: Buffer | ArrayLike) -> np.ndarray:
+    """Weights on the host."""
+    return w.numpy() if isinstance(w, Buffer) else np.asarray(w)

@@ -54,23 +54,19 @@ def conv(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = No
     groups = node.attributes.get("group", 1)
     row = None if bias is None else c.array(bias)
     view = channels_last(c, images)
-    more: dict[str, Any] = {"groups": groups, "bias": row, "stream": c.stream}
-    if images.dtype == np.float32:
-        more["precision"] = c.precision
+    more: dict[str, Any] = {"groups": groups, "bias": row, "precision": c.precision, "stream": c.stream}
     relu = bool(node.attributes.get("relu", 0))
     if dimensions != 3:
         more["relu"] = relu
     if dimensions == 3:
-        more.pop("precision", None)
         padded = nn.pad(view, [*pads, (0, 0)], stream=c.stream) if any(map(sum, pads)) else view
         result = nn.conv3d(padded, taps, stride=steps, dilation=spreads, **more)
         return channels_first(nn.relu(result, out=result, stream=c.stream) if relu else result)
     if dimensions == 1:
         result = nn.conv1d(view, taps, stride=steps[0], padding=pads[0], dilation=spreads[0], **more)
         return channels_first(result)
-    function = nn.conv2d_float32 if images.dtype == np.float32 else nn.conv2d
     padding: Any = tuple(pads)
-    return channels_first(function(view, taps, stride=steps, padding=padding, dilation=spreads, **more))
+    return channels_first(nn.conv2d(view, taps, stride=steps, padding=padding, dilation=spreads, **more))
 
 
 @operator("ConvInteger")
@@ -95,7 +91,12 @@ def conv_transpose(c: Compilation, node: Node, x: Value, w: Value, bias: Value |
     before, extra = _edges(node, images.shape[2:], taps.shape[:count], steps, spreads)
     view = channels_last(c, images)
     row = None if bias is None else c.array(bias)
-    more: dict[str, Any] = {"groups": node.attributes.get("group", 1), "bias": row, "stream": c.stream}
+    more: dict[str, Any] = {
+        "groups": node.attributes.get("group", 1),
+        "bias": row,
+        "precision": c.precision,
+        "stream": c.stream,
+    }
     if count == 1:
         view, taps = view.reshape(view.shape[0], 1, *view.shape[1:]), taps[None]
         steps, spreads, before, extra = [1, *steps], [1, *spreads], [0, *before], [0, *extra]
