@@ -1,0 +1,164 @@
+"""One more token of each request: a graph of launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sley.runtime import blas
+from sley.runtime.device.buffer import BF16
+from sley.runtime.device.device import Device
+from sley.runtime.llama.cache import PagedCache, Table
+from sley.runtime.llama.kernels.attention import KEYS, attend
+from sley.runtime.llama.kernels.feed_forward import gated
+from sley.runtime.llama.kernels.heads import heads_of_token
+from sley.runtime.llama.kernels.layout import folded
+from sley.runtime.llama.kernels.residual import add, begin, embed, logits
+from sley.runtime.llama.weights import DeviceLayer, LlamaWeights
+from sley.runtime.tile.choices import cdiv
+
+Floats = NDArray[np.float32]
+
+
+class Decode:
+    """A token of each of ``requests``, with up to ``keys`` tokens before it and it itself.
+
+    Attributes
+    ----------
+    requests, keys: sizes that it was captured for. x: [requests, width] float32, the residual stream. logits: [requests,
+    vocabulary] float32. graph: the launches.
+    """
+
+    def __init__(
+        self, device: Device, weights: LlamaWeights, cache: PagedCache, requests: int, keys: int, parts: int
+    ) -> None:
+        self.device, self.weights, self.cache, self.parts = device, weights, cache, parts
+        self.requests, self.keys = requests, cdiv(keys, KEYS) * KEYS
+        shape, count = weights.shape, parts * requests
+        self._tokens, self._positions, self._slots = (device.zeros((1, requests), np.int32) for _ in range(3))
+        self._key_slots = device.zeros((requests, self.keys), np.int32)
+        self._mask = device.zeros((requests, self.keys), np.float32)
+        self.x = device.empty((requests, shape.width), np.float32)
+        self._q, self._scales = device.empty((count, shape.width), np.int8), device.empty((requests, 1), np.float32)
+        self._inner_scales = device.empty((requests, 1), np.float32)
+        self._sums = device.empty((count, shape.width), np.int32)
+        self._projected = device.empty((count, shape.projected), np.int32)
+        self._queries = device.empty((requests, shape.heads, shape.key_width), BF16)
+        self._seen = device.empty((requests, shape.heads, shape.key_width), np.float32)
+        self._heads = device.empty((count, shape.heads_width), np.int8)
+        self._gate_up = device.empty((count, 2 * shape.hidden), np.int32)
+        self._hidden = device.empty((count, shape.hidden), np.int8)
+        self._head_sums = device.empty((count, shape.vocabulary), np.int32)
+        self.logits = device.empty((requests, shape.vocabulary), np.float32)
+        with device.stream.capture() as self.graph:
+            self._run()
+
+    def __call__(self, tokens: Sequence[int], tables: Sequence[Table | None]) -> Floats:
+        """Logits [requests, vocabulary] behind these tokens, one for each request, which are put into the cache; no
+        table: there is no such request. Raises ``CacheFull``."""
+        self.write(tokens, tables)
+        self.graph.launch()
+        values: Floats = self.logits.numpy()
+        return values
+
+    def write(self, tokens: Sequence[int], tables: Sequence[Table | None]) -> None:
+        """Sets what the next launch is for. Raises ``CacheFull``."""
+        positions, slots = np.zeros((1, self.requests), np.int32), np.full((1, self.requests), self.cache.idle, np.int32)
+        keys = np.full((self.requests, self.keys), self.cache.idle, np.int32)
+        mask = np.full((self.requests, self.keys), -np.inf, np.float32)
+        mask[:, 0] = 0
+        for number, table in enumerate(tables):
+            if table is not None:
+                positions[0, number] = table.length
+                slots[0, number] = table.extend(1)[0]
+                keys[number, : table.length] = table.slots()
+                mask[number, : table.length] = 0
+        self._tokens.write(np.asarray(tokens, np.int32)[None])
+        for array, values in (
+            (self._positions, positions),
+            (self._slots, slots),
+            (self._key_slots, keys),
+            (self._mask, mask),
+        ):
+            array.write(values)
+
+    def _run(self) -> None:
+        weights, lanes, epsilon = self.weights, self.device.config.array, self.weights.shape.epsilon
+        x, q, parts = folded(self.x, lanes), folded(self._q, lanes), self.parts
+        embed[lambda rows: cdiv(self.requests, rows)](self._tokens, weights.embedding, self.x)
+        first = weights.layers[0].attention_norm
+        begin[self.requests](x, folded(first, lanes), q, self._scales, epsilon, parts, rows=1)
+        norms = [layer.attention_norm for layer in weights.layers[1:]] + [weights.norm]
+        for number, (layer, norm) in enumerate(zip(weights.layers, norms, strict=True)):
+            self._attention(number, layer)
+            self._add(layer.output.scales, layer.feed_norm)
+            blas.gemm(self._q, layer.gate_up.weights, out=self._gate_up)
+            gated[self.requests](
+                folded(self._gate_up, lanes),
+                self._scales,
+                folded(layer.gate_up.scales, lanes),
+                folded(self._hidden, lanes),
+                self._inner_scales,
+                parts,
+                rows=1,
+            )
+            blas.gemm(self._hidden, layer.down.weights, out=self._sums)
+            self._add(layer.down.scales, norm)
+        blas.gemm(self._q, weights.head.weights, out=self._head_sums)
+        logits[lambda pieces: (cdiv(weights.shape.vocabulary // lanes, pieces), self.requests)](
+            folded(self._head_sums, lanes),
+            self._scales,
+            folded(weights.head.scales, lanes),
+            folded(self.logits, lanes),
+            parts,
+        )
+
+    def _attention(self, number: int, layer: DeviceLayer) -> None:
+        """Up to the sums of the output's product."""
+        weights, shape, parts = self.weights, self.weights.shape, self.parts
+        keys, values = self.cache.keys[number], self.cache.values[number]
+        blas.gemm(self._q, layer.projection.weights, out=self._projected)
+        heads = shape.heads + 2 * shape.key_heads
+        heads_of_token[self.requests](
+            self._projected.reshape(-1, heads, shape.head),
+            self._scales,
+            layer.projection.scales.reshape(heads, shape.head),
+            weights.cosines,
+            weights.sines,
+            self._positions,
+            self._slots,
+            self._queries,
+            keys,
+            values,
+            shape.key_heads,
+            parts,
+        )
+        attend[self.requests](
+            self._queries,
+            keys.reshape(-1, shape.key_width),
+            values.reshape(-1, shape.key_width),
+            self._key_slots,
+            self._mask,
+            self._seen,
+            self._heads.reshape(-1, shape.key_heads, shape.group, shape.head),
+            self._inner_scales,
+            parts,
+        )
+        blas.gemm(self._heads, layer.output.weights, out=self._sums)
+
+    def _add(self, scales: object, norm: object) -> None:
+        lanes = self.device.config.array
+        add[self.requests](
+            folded(self._sums, lanes),
+            self._inner_scales,
+            folded(scales, lanes),
+            folded(self.x, lanes),
+            folded(norm, lanes),
+            folded(self._q, lanes),
+            self._scales,
+            self.weights.shape.epsilon,
+            self.parts,
+            rows=1,
+        )
