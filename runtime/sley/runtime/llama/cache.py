@@ -15,7 +15,7 @@ PAGE = 64
 
 
 class CacheFull(BadRequest):  # noqa: N818 (named like the driver's)
-    """No page is free."""
+    """There are not enough free pages."""
 
 
 class Table:
@@ -24,15 +24,17 @@ class Table:
     Attributes: ``length``: tokens in it.
     """
 
-    def __init__(self, cache: PagedCache) -> None:
-        self._cache, self._pages, self.length = cache, list[int](), 0
+    def __init__(self, cache: PagedCache, pages: list[int]) -> None:
+        self._cache, self._pages, self.length = cache, pages, 0
 
     def extend(self, count: int) -> NDArray[np.int32]:
-        """Slots of so many more tokens. Raises ``CacheFull``, and takes no page then."""
-        last = self.length + count
-        self._pages += self._cache.take(-(-last // PAGE) - len(self._pages))
-        first, self.length = self.length, last
-        return self.slots()[first:]
+        """Slots of so many more tokens. Raises ``CacheFull`` beyond what the table was made for."""
+        if self.length + count > len(self._pages) * PAGE:
+            raise CacheFull(
+                f"{count} tokens behind {self.length}; this request was given {len(self._pages)} pages of {PAGE}"
+            )
+        self.length += count
+        return self.slots()[self.length - count :]
 
     def slots(self) -> NDArray[np.int32]:
         """Where the keys and values of each token are: page · PAGE + place in it."""
@@ -50,34 +52,33 @@ class PagedCache:
 
     Attributes
     ----------
-    keys, values: of each layer [slots, key heads, head] bfloat16. idle: a slot that is nobody's.
+    keys, values: of each layer [slots, key heads, head] bfloat16. tokens: of all pages. idle: a slot that is nobody's.
     """
 
     def __init__(self, device: Device, shape: LlamaShape, tokens: int) -> None:
-        count = -(-tokens // PAGE) + 1
-        sides = count * PAGE, shape.key_heads, shape.head
+        if tokens < 1:
+            raise BadRequest(f"a cache of {tokens} tokens; it holds 1 or more")
+        count = -(-tokens // PAGE)
+        self.tokens = count * PAGE
+        sides = self.tokens + PAGE, shape.key_heads, shape.head
         self.keys: list[Buffer] = [device.zeros(sides, BF16) for _ in range(shape.layers)]
         self.values: list[Buffer] = [device.zeros(sides, BF16) for _ in range(shape.layers)]
         self.idle = 0
-        self._free = list(range(count - 1, 0, -1))
+        self._free = list(range(count, 0, -1))
 
-    def table(self) -> Table:
-        """An empty one, for a new request."""
-        return Table(self)
+    def has_room(self, tokens: int) -> bool:
+        """Whether a request may become so long."""
+        return -(-tokens // PAGE) <= len(self._free)
 
-    @property
-    def free_tokens(self) -> int:
-        """Tokens of the pages that are free."""
-        return len(self._free) * PAGE
-
-    def take(self, count: int) -> list[int]:
-        """So many free pages. Raises ``CacheFull``."""
+    def table(self, tokens: int) -> Table:
+        """Pages for a request that may become so long. Raises ``CacheFull``."""
+        count = -(-tokens // PAGE)
         if count > len(self._free):
             raise CacheFull(
                 f"{count} pages of {PAGE} tokens are needed and {len(self._free)} are free: end a request, or give "
                 "the model a larger cache"
             )
-        return [self._free.pop() for _ in range(count)]
+        return Table(self, [self._free.pop() for _ in range(count)])
 
     def give(self, pages: list[int]) -> None:
         """Takes pages back."""

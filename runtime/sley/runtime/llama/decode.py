@@ -46,7 +46,7 @@ class Decode:
         self._sums = device.empty((count, shape.width), np.int32)
         self._projected = device.empty((count, shape.projected), np.int32)
         self._queries = device.empty((requests, shape.heads, shape.key_width), BF16)
-        self._seen = device.empty((requests, shape.heads, shape.key_width), np.float32)
+        self._seen = device.empty((requests, shape.key_width, shape.heads), BF16)
         self._heads = device.empty((count, shape.heads_width), np.int8)
         self._gate_up = device.empty((count, 2 * shape.hidden), np.int32)
         self._hidden = device.empty((count, shape.hidden), np.int8)
@@ -65,7 +65,10 @@ class Decode:
 
     def write(self, tokens: Sequence[int], tables: Sequence[Table | None]) -> None:
         """Sets what the next launch is for. Raises ``CacheFull``."""
-        positions, slots = np.zeros((1, self.requests), np.int32), np.full((1, self.requests), self.cache.idle, np.int32)
+        positions, slots = (
+            np.zeros((1, self.requests), np.int32),
+            np.full((1, self.requests), self.cache.idle, np.int32),
+        )
         keys = np.full((self.requests, self.keys), self.cache.idle, np.int32)
         mask = np.full((self.requests, self.keys), -np.inf, np.float32)
         mask[:, 0] = 0

@@ -11,6 +11,8 @@ from typing import Any
 from sley.runtime.llama.kernels.quantised import in_fp32
 from sley.runtime.tile import language as tile
 
+ROWS = tile.choice(16, 32, 64)
+
 
 def turned(a: Any, b: Any, cos: Any, sin: Any) -> list[Any]:
     """Both halves of heads."""
@@ -96,7 +98,7 @@ def _turned_rows(
 
 @tile.kernel
 def queries_of_prompt(
-    sums: Any, scales: Any, weights: Any, cosines: Any, sines: Any, queries: Any, parts: int, rows: int = 64
+    sums: Any, scales: Any, weights: Any, cosines: Any, sines: Any, queries: Any, parts: int, rows: int = ROWS
 ) -> None:
     """For the tokens of one request, from position 0 on, blocks of tokens and heads. queries: [heads, tokens, head]
     bfloat16; the others as in ``heads_of_token``."""
@@ -120,7 +122,7 @@ def keys_of_prompt(
     cached_values: Any,
     first: int,
     parts: int,
-    rows: int = 64,
+    rows: int = ROWS,
 ) -> None:
     """The same of keys and values, whose heads are those of sums from ``first`` on. keys, values: [key heads, tokens,
     head] bfloat16; cached_keys, cached_values: [slots, key heads, head], those of the cache; slots: [1, tokens]."""
