@@ -20,8 +20,8 @@ class Request:
 
     Attributes
     ----------
-    prompt: its tokens. limit: tokens of the answer at most. tokens: the answer so far, with the token that ends it.
-    done: whether there will be no more.
+    prompt: its tokens. limit: tokens of the answer at most. tokens: the answer so far, with the token that ends
+    it. done: whether there will be no more.
     """
 
     prompt: tuple[int, ...]
@@ -36,8 +36,8 @@ class Request:
 class Batch:
     """Continuous batching: up to ``size`` requests get a token each by one launch.
 
-    A request that waits joins as soon as a place is free and the cache has room for all that it may become: its prompt is
-    one launch of its own. A request that has ended leaves, with its pages.
+    A request that waits joins as soon as a place is free and the cache has room for all that it may become: its prompt
+    is a launch of its own. A request that has ended leaves, with its pages.
     """
 
     def __init__(self, model: Llama, size: int, end: int) -> None:

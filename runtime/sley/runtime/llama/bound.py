@@ -7,8 +7,8 @@ from sley.runtime.llama.shape import LlamaShape
 
 
 def token_bytes(shape: LlamaShape, keys: int) -> int:
-    """Bytes read for a token that sees so many keys: int8 weights, a float32 scale for each output, norms in two bytes, keys
-    and values in bfloat16."""
+    """Bytes read for a token that sees so many keys: int8 weights, a float32 scale for each output, norms in two
+    bytes, keys and values in bfloat16."""
     outputs = shape.layers * (shape.projected + 2 * shape.width + 2 * shape.hidden) + shape.vocabulary
     norms = (2 * shape.layers + 1) * shape.width
     cached = 2 * shape.layers * shape.key_width * keys

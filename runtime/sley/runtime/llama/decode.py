@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.runtime import blas
-from sley.runtime.device.buffer import BF16
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.kernels.attention import KEYS, attend
@@ -27,8 +27,8 @@ class Decode:
 
     Attributes
     ----------
-    requests, keys: sizes that it was captured for. x: [requests, width] float32, the residual stream. logits: [requests,
-    vocabulary] float32. graph: the launches.
+    requests, keys: sizes that it was captured for. x: [requests, width] float32, the residual stream. logits:
+    [requests, vocabulary] float32. graph: the launches.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class Decode:
         )
         blas.gemm(self._heads, layer.output.weights, out=self._sums)
 
-    def _add(self, scales: object, norm: object) -> None:
+    def _add(self, scales: Buffer, norm: Buffer) -> None:
         lanes = self.device.config.array
         add[self.requests](
             folded(self._sums, lanes),

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sley.driver import BadRequest
 from sley.runtime import blas
-from sley.runtime.device.buffer import BF16
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.kernels.feed_forward import gated
@@ -31,8 +31,9 @@ class Prompt:
 
     Attributes
     ----------
-    tokens: how many it was captured for, a multiple of ``ROWS``. every: whether it has the logits of all tokens, or those of
-    the last one. x: [tokens, width] float32, the residual stream. logits: [tokens or 1, vocabulary] float32. graph: the launches.
+    tokens: how many it was captured for, a multiple of ``ROWS``. every: whether it has the logits of all tokens, or
+    those of the last one. x: [tokens, width] float32, the residual stream. logits: [tokens or 1, vocabulary] float32.
+    graph: the launches.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class Prompt:
         """Sets what the next launch is for. Raises ``BadRequest``, ``CacheFull``."""
         if not 1 <= len(tokens) <= self.tokens or table.length:
             raise BadRequest(
-                f"{len(tokens)} tokens behind {table.length}; this graph takes 1 to {self.tokens} at the begin of a request"
+                f"{len(tokens)} tokens behind {table.length}; this graph takes 1 to {self.tokens} that begin a request"
             )
         numbers, slots = np.zeros((1, self.tokens), np.int32), np.full((1, self.tokens), self.cache.idle, np.int32)
         numbers[0, : len(tokens)] = tokens
@@ -176,7 +177,7 @@ class Prompt:
         )
         blas.gemm(self._heads, layer.output.weights, out=self._sums)
 
-    def _add(self, scales: object, norm: object) -> None:
+    def _add(self, scales: Buffer, norm: Buffer) -> None:
         add[lambda rows: cdiv(self.tokens, rows)](
             flat(self._sums),
             self._inner_scales,

@@ -33,8 +33,8 @@ def attend(
     powers, while keys and values pass.
 
     queries: [requests, heads, key heads · head] bfloat16, of each head zeros but in the columns of its own key head.
-    keys, values: [slots, key heads · head] bfloat16. slots: [requests, keys] int32, where keys are; mask: [requests, keys]
-    float32, 0, or -inf where there is none. out: [requests, key heads · head, heads] bfloat16, for temporary values.
+    keys, values: [slots, key heads · head] bfloat16. slots: [requests, keys] int32, where keys are; mask: [requests,
+    keys] float32, 0, or -inf where there is none. out: [requests, key heads · head, heads] bfloat16, for temporary values.
     q: [parts · requests, key heads, heads of each, head] int8.
     """
     request, (heads, width) = tile.block_id(), queries.shape[1:]

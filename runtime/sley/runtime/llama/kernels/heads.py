@@ -50,7 +50,8 @@ def heads_of_token(
 
     sums: [parts · requests, heads of queries, keys, values, head]. cosines, sines: [positions, head / 2]. positions,
     slots: [1, requests], int32, the rows of these and of the cache. queries: [requests, heads, key heads · head]
-    bfloat16, of each head zeros but in the columns of its own key head. keys, values: [slots, key heads, head] bfloat16.
+    bfloat16, of each head zeros but in the columns of its own key head. keys, values: [slots, key heads, head]
+    bfloat16.
     """
     request, half = tile.block_id(), keys.shape[2] // 2
     count, dtype = queries.shape[1], queries.dtype
