@@ -52,8 +52,8 @@ class Batch:
         most = min(self.model.weights.context, self.model.cache.tokens)
         if not prompt or limit < 1 or len(prompt) + limit > most:
             raise BadRequest(
-                f"a prompt of {len(prompt)} tokens and an answer of up to {limit}; each is at least 1, both together at "
-                f"most {most}"
+                f"a prompt of {len(prompt)} tokens and an answer of up to {limit}; each is at least 1, both together "
+                f"at most {most}"
             )
         request = Request(tuple(prompt), limit, sampling or Sampling(), np.random.default_rng(seed))
         self._waiting.append(request)

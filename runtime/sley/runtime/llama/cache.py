@@ -38,8 +38,9 @@ class Table:
 
     def slots(self) -> NDArray[np.int32]:
         """Where the keys and values of each token are: page · PAGE + place in it."""
-        rows: NDArray[np.int32] = np.asarray(self._pages, np.int32)[:, None] * PAGE + np.arange(PAGE, dtype=np.int32)
-        return rows.reshape(-1)[: self.length]
+        rows = np.asarray(self._pages, np.int32)[:, None] * PAGE + np.arange(PAGE, dtype=np.int32)
+        slots: NDArray[np.int32] = rows.reshape(-1)[: self.length].astype(np.int32)
+        return slots
 
     def free(self) -> None:
         """Gives all pages back."""

@@ -123,32 +123,36 @@ class Decode:
         weights, shape, parts = self.weights, self.weights.shape, self.parts
         keys, values = self.cache.keys[number], self.cache.values[number]
         blas.gemm(self._q, layer.projection.weights, out=self._projected)
-        heads = shape.heads + 2 * shape.key_heads
-        heads_of_token[self.requests](
-            self._projected.reshape(-1, heads, shape.head),
-            self._scales,
-            layer.projection.scales.reshape(heads, shape.head),
-            weights.cosines,
-            weights.sines,
-            self._positions,
-            self._slots,
-            self._queries,
-            keys,
-            values,
-            shape.key_heads,
-            parts,
-        )
-        attend[self.requests](
-            self._queries,
-            keys.reshape(-1, shape.key_width),
-            values.reshape(-1, shape.key_width),
-            self._key_slots,
-            self._mask,
-            self._seen,
-            self._heads.reshape(-1, shape.key_heads, shape.group, shape.head),
-            self._inner_scales,
-            parts,
-        )
+        heads, requests = shape.heads + 2 * shape.key_heads, self.requests
+        sums = self._projected.reshape(parts, requests, heads, shape.head)
+        seen = self._heads.reshape(parts, requests, shape.key_heads, shape.group, shape.head)
+        for number in range(requests):
+            one = slice(number, number + 1)
+            heads_of_token[1](
+                sums[:, number],
+                self._scales[one],
+                layer.projection.scales.reshape(heads, shape.head),
+                weights.cosines,
+                weights.sines,
+                self._positions[:, one],
+                self._slots[:, one],
+                self._queries[number],
+                keys,
+                values,
+                shape.key_heads,
+                parts,
+            )
+            attend[1](
+                self._queries[number],
+                keys.reshape(-1, shape.key_width),
+                values.reshape(-1, shape.key_width),
+                self._key_slots[one],
+                self._mask[one],
+                self._seen[number],
+                seen[:, number],
+                self._inner_scales[one],
+                parts,
+            )
         blas.gemm(self._heads, layer.output.weights, out=self._sums)
 
     def _add(self, scales: Buffer, norm: Buffer) -> None:

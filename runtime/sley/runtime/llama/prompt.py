@@ -47,8 +47,6 @@ class Prompt:
     ) -> None:
         self.device, self.weights, self.cache, self.parts, self.every = device, weights, cache, parts, every
         self.tokens = cdiv(tokens, ROWS) * ROWS
-        if self.tokens > weights.context:
-            raise BadRequest(f"a prompt of {tokens} tokens; the model was given a context of {weights.context}")
         shape, count = weights.shape, parts * self.tokens
         self._tokens, self._slots = (device.zeros((1, self.tokens), np.int32) for _ in range(2))
         self._last = device.zeros((1, 1), np.int32)
