@@ -125,7 +125,7 @@ class Prompt:
             head_q, head_scales = self._last_q, self._last_scale
             begin[1](flat(self._last_x), flat(weights.norm), flat(head_q), head_scales, epsilon, parts, rows=1)
         blas.gemm(head_q, weights.head.weights, out=self._head_sums)
-        rows = ROWS if self.every else 1
+        rows = 16 if self.every else 1
         logits[cdiv(weights.shape.vocabulary, PIECES), cdiv(self.logits.shape[0], rows)](
             flat(self._head_sums),
             head_scales,
