@@ -19,19 +19,9 @@ def turned(a: Any, b: Any, cos: Any, sin: Any) -> list[Any]:
     return [a * cos - b * sin, b * cos + a * sin]
 
 
-def _part(sums: Any, scale: Any, weights: Any, heads: tuple[Any, int], columns: tuple[int, int], parts: int) -> Any:
-    """Heads and columns of a token, from the first one on so many."""
-    (first, rows), (column, count) = heads, columns
-    factor = tile.load(weights, (first, column), (rows, count))
-    high, low = [tile.load(sums, (part, first, column), (rows, count), axes=(1, 2)) for part in (0, parts - 1)]
-    return in_fp32(high, low if parts == 2 else None, scale, factor)
-
-
 @tile.kernel
 def heads_of_token(
-    sums: Any,
-    scales: Any,
-    weights: Any,
+    products: Any,
     cosines: Any,
     sines: Any,
     position: Any,
@@ -40,19 +30,18 @@ def heads_of_token(
     keys: Any,
     values: Any,
     key_heads: int,
-    parts: int,
 ) -> None:
     """For one token of a request.
 
-    sums: [parts, heads of queries, keys, values, head]. cosines, sines: [positions, head / 2]. position, slot: [1, 1],
-    int32, the row of these and of the cache. queries: [heads, key heads · head] bfloat16, of each head zeros but in the
-    columns of its own key head. keys, values: [slots, key heads, head] bfloat16.
+    products: [heads of queries, keys, values, head] float32. cosines, sines: [positions, head / 2]. position, slot: [1,
+    1], int32, the row of these and of the cache. queries: [heads, key heads · head] bfloat16, of each head zeros but in
+    the columns of its own key head. keys, values: [slots, key heads, head] bfloat16.
     """
     half, count, dtype = keys.shape[2] // 2, queries.shape[0], queries.dtype
     group = count // key_heads
-    scale, place = tile.load(scales, (0, 0), (1, 1)), tile.load(position, (0, 0), (1, 1))
+    place = tile.load(position, (0, 0), (1, 1))
     cos, sin = tile.gather(cosines, (0, 0), place, half), tile.gather(sines, (0, 0), place, half)
-    a, b = [_part(sums, scale, weights, (0, count), (at, half), parts) for at in (0, half)]
+    a, b = [tile.load(products, (0, at), (count, half)) for at in (0, half)]
     for number, mine in enumerate(turned(a, b, cos, sin)):
         head = tile.iota(mine.shape, 0)
         for own in range(key_heads):
@@ -61,10 +50,10 @@ def heads_of_token(
     row = tile.load(slot, (0, 0), (1, 1))
     for own in range(key_heads):
         first = count + own
-        c, d = [_part(sums, scale, weights, (first, 1), (at, half), parts) for at in (0, half)]
+        c, d = [tile.load(products, (first, at), (1, half)) for at in (0, half)]
         for half_number, new in enumerate(turned(c, d, cos, sin)):
             tile.scatter(keys, (0, own, half * half_number), row, new.to(dtype), axes=(0, 2))
-        value = _part(sums, scale, weights, (first + key_heads, 1), (0, 2 * half), parts)
+        value = tile.load(products, (first + key_heads, 0), (1, 2 * half))
         tile.scatter(values, (0, own, 0), row, value.to(dtype), axes=(0, 2))
 
 

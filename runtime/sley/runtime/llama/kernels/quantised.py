@@ -56,7 +56,10 @@ def in_fp32(high: Any, low: Any, scale: Any, weights: Any) -> Any:
 def products(
     sums: Any, scales: Any, weights: Any, row: Any, rows: int, parts: int, first: Any = 0, count: int | None = None
 ) -> Any:
-    """Products of tokens in fp32; of their rows, or columns, ``count`` from ``first`` on."""
+    """Products of tokens in fp32; of their rows, or columns, ``count`` from ``first`` on. Without scales and weights
+    sums are such products already."""
+    if scales is None:
+        return layout.load(sums, row, rows, first, count)
     scale = tile.load(scales, (row, 0), (1 if layout.is_folded(sums) else rows, 1))
     high = layout.load(sums, row, rows, first, count)
     low = layout.load(sums, row + sums.shape[0] // 2, rows, first, count) if parts == 2 else None
