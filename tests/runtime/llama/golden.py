@@ -78,14 +78,14 @@ class GoldenLlama:
             float32.multiply(largest, word(1 / 127 if self.parts == 1 else 1 / (127 * 128))), word(2.0**-100)
         )
         units = float32.multiply(x, apply(Function.RECIPROCAL, scale))
-        wide = numbers.T.astype(np.int64)
+        wide = numbers.T.astype(np.float64)  # sums are whole numbers, and exact
         if self.parts == 1:
-            total = float32.from_int32((float32.to_int8(units).astype(np.int64) @ wide).astype(np.int32))
+            total = float32.from_int32((float32.to_int8(units).astype(np.float64) @ wide).astype(np.int32))
         else:
             high = apply(Function.ROUND, float32.multiply(units, word(1 / 128)))
             low = float32.add(units, float32.multiply(high, word(128)) ^ float32.SIGN)
             sums = [
-                float32.from_int32((float32.to_int8(part).astype(np.int64) @ wide).astype(np.int32))
+                float32.from_int32((float32.to_int8(part).astype(np.float64) @ wide).astype(np.int32))
                 for part in (high, low)
             ]
             total = float32.add(float32.multiply(sums[0], word(128)), sums[1])

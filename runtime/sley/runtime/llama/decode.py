@@ -80,7 +80,7 @@ class Decode:
         for array, values in (
             (self._positions, positions),
             (self._slots, slots),
-            (self._key_slots, keys),
+            (self._key_slots, keys * (self.weights.shape.key_width * BF16.itemsize)),
             (self._mask, mask),
         ):
             array.write(values)

@@ -74,7 +74,5 @@ def test_on_the_gateware(case: tuple[int, int, int, int]) -> None:
 
 
 def test_no_room() -> None:
-    with pytest.raises(
-        KernelError, match="a product of 256 rows with 64 inputs has no room on the chip base"
-    ):
+    with pytest.raises(KernelError, match="a product of 256 rows with 64 inputs has no room on the chip base"):
         few_rows_program(preset("base"), FewRows(128, 2, 1, 64))

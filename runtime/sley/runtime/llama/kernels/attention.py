@@ -33,9 +33,9 @@ def attend(
     powers, while keys and values pass.
 
     queries: [heads, key heads · head] bfloat16, of each head zeros but in the columns of its own key head. keys,
-    values: [slots, key heads · head] bfloat16. slots: [1, keys] int32, where keys are; mask: [1, keys] float32, 0, or
-    -inf where there is none. out: [key heads · head, heads] bfloat16, for temporary values. q: [parts, key heads, heads
-    of each, head] int8.
+    values: [slots, key heads · head] bfloat16. slots: [1, keys] int32, where keys are, in bytes from the first slot on;
+    mask: [1, keys] float32, 0, or -inf where there is none. out: [key heads · head, heads] bfloat16, for temporary
+    values. q: [parts, key heads, heads of each, head] int8.
     """
     heads, width = queries.shape
     key_heads, group, head = q.shape[1:]
@@ -45,12 +45,12 @@ def attend(
     result = tile.zeros((width, heads))
     for first in range(0, slots.shape[1], KEYS):
         numbers = tile.load(slots, (0, first), (1, KEYS))
-        scores = tile.dot(tile.gather(keys, (0, 0), numbers, width), query)
+        scores = tile.dot(tile.gather(keys, (0, 0), numbers, width, in_bytes=True), query)
         scores = scores + tile.load(mask, (0, first), (KEYS, 1), axes=(1, None))
         higher = tile.maximum(most, scores.max(0))
         powers, faded = tile.exp2((scores - higher) * factor), tile.exp2((most - higher) * factor)
         total = total * faded + powers.sum(0)
-        seen = tile.gather(values, (0, 0), numbers, width).T
+        seen = tile.gather(values, (0, 0), numbers, width, in_bytes=True).T
         result = result * faded + tile.dot(seen, powers.to(queries.dtype))
         most = higher
     tile.store(out, (0, 0), (result * tile.reciprocal(total)).to(out.dtype))
