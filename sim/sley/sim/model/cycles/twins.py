@@ -223,9 +223,12 @@ class TwinError(AssertionError):
 
 
 @cache
-def _library(config: ChipConfig) -> ctypes.CDLL:
-    sources = {"abi.h": header(config), "nodes.h": _nodes(config)}
-    return ctypes.CDLL(str(build(FOLDER / "twins.c", sources, SOON_DONE)))
+def _library(config: ChipConfig, name: str) -> ctypes.CDLL:
+    """The twin alone: to compile them all takes longer than most benches run."""
+    block, ports = name.title().replace("_", ""), f"{name.upper()}_PORTS"
+    chosen = f'#include "{name}.h"\nTWIN({block}, {name}, {ports})\n'
+    sources = {"abi.h": header(config), "nodes.h": _nodes(config), "chosen.h": chosen}
+    return ctypes.CDLL(str(build(FOLDER / "twins.c", sources, SOON_DONE, (FOLDER,))))
 
 
 Part = Callable[[Any], Awaitable[None]]
@@ -260,7 +263,7 @@ class Beside:
 
     def __init__(self, dut: Any, twin: Twin) -> None:
         self._name, self._parameters = type(dut).__name__, twin.parameters(dut)
-        library = _library(twin.config(dut))
+        library = _library(twin.config(dut), twin.name)
         ports = _ports(library, twin.name)
         inputs, outputs = ([path for kind, path in ports if kind == which] for which in "IO")
         names = [path.partition("?")[0] for path in (*inputs, *outputs)]
