@@ -419,10 +419,12 @@ def fuzz(seed: int, count: int) -> Counter[str]:
     return run.tally
 
 
+@pytest.mark.slow
 def test_short_fuzz() -> None:
     print(fuzz(SEED, COUNT))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("access", ["read", "write"])
 def test_a_hole_is_found(access: str) -> None:
     """One entry of the attacker's page table, made by hand, leads to a page of the victim."""

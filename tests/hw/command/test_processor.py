@@ -241,6 +241,7 @@ def test_blocked_queue_is_retried_at_intervals() -> None:
     assert 3 <= len(polls) <= 600 // 64
 
 
+@pytest.mark.slow
 def test_blocks_of_two_queues_take_turns() -> None:
     """The second queue's grid arrives while the first block runs."""
     host = CommandBench(NANO, seed=17, size=0x1000, latency=(1, 8), core_delay=(150, 190))

@@ -136,6 +136,7 @@ def test_random_programs(config: ChipConfig, idle: float, pause: float) -> None:
         assert block.core == 0
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 def test_sizes(config: ChipConfig) -> None:
     """Every count of arguments and odd lengths of programs; other registers are zero, whatever was before."""
@@ -177,6 +178,7 @@ def test_shortest_program() -> None:
     assert [b.core for b in blocks] == [2, 2]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 def test_held_program(config: ChipConfig) -> None:
     first = random_block(11, 25)
@@ -240,6 +242,7 @@ def test_random_launches() -> None:
         assert len(block.runs) == fetches + (len(block.args) > INLINE_ARGS)
 
 
+@pytest.mark.some(2)
 @pytest.mark.usefixtures("compiled_anew")
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 def test_split_of_a_program(config: ChipConfig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,6 +318,7 @@ def test_cycles() -> None:
         assert (name, block.issued[-1] - block.issued[1]) == (name, 2 + cost)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 def test_cycles_of_a_block(config: ChipConfig) -> None:
     """From the launch to the first command and from the last command to the report."""

@@ -56,6 +56,7 @@ def test_which_loops(shape: tuple[int, int, int], ahead: int) -> None:
     assert prepare(function, BASE, tile.Schedule(prefetch=False)).early == {}
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("m", "k", "n"), [(32, 160, 64), (33, 161, 65), (70, 400, 130)])
 @pytest.mark.parametrize("shape", [(32, 64, 80), (16, 128, 96)], ids=str)
 def test_results(base: Device, m: int, k: int, n: int, shape: tuple[int, int, int]) -> None:
@@ -124,6 +125,7 @@ def attention(q: Any, k: Any, v: Any, out: Any, rows: int = 16, keys: int = 32) 
     tile.store(out, (row, 0), (total / sums).to(out.dtype))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("rows", [16, 24])
 @pytest.mark.parametrize("buffer", [1, 2, 4])
 def test_products_ahead(base: Device, rows: int, buffer: int) -> None:

@@ -69,11 +69,9 @@ from sley.hw.noc.routes import request_pairs, response_pairs, turns
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.fast.run.simulation import Simulation
 from sley.sim.model.compiled.header import header
-from sley.sim.model.compiled.library import build
+from sley.sim.model.compiled.library import SOON_DONE, build
 
 FOLDER = Path(__file__).parent
-SOON_DONE = ("-O1",)
-"""Compiling for a bench takes longer than running there."""
 _COMPARED, _UNSEEN = -1, -2
 """When an output is compared: always, never. See ``twin.h``."""
 _BEFORE = 2
