@@ -41,6 +41,7 @@ def word(host: CommandBench, address: int, size: int = 8) -> int:
     return int.from_bytes(host.memory.data[address : address + size], "little")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("config", [NANO, preset("edge")], ids=lambda c: str(c.bus_bytes))
 def test_every_packet(config: ChipConfig) -> None:
     host = CommandBench(config, seed=3, size=0x1000, pause=0.2, idle=0.2)

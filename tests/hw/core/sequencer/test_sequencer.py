@@ -125,6 +125,7 @@ def check(block: Block) -> None:
     assert block.commands == expected.commands
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 @pytest.mark.parametrize(("idle", "pause"), [(0, 0), (0.3, 0.3)])
 def test_random_programs(config: ChipConfig, idle: float, pause: float) -> None:
@@ -219,6 +220,7 @@ def test_what_is_not_held() -> None:
         assert block.runs == runs
 
 
+@pytest.mark.slow
 def test_random_launches() -> None:
     """With and without arguments in the message, tags equal and different."""
     rng = random.Random(21)

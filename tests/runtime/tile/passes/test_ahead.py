@@ -76,6 +76,7 @@ def test_places(base: Device, kernel: tile.Kernel, ahead: int) -> None:
     assert (found["c"].view(np.float32) == a @ b).all()
 
 
+@pytest.mark.slow
 def test_it_is_faster() -> None:
     with Device.open("model:base?memory=16M&cycles=on&values=off") as device:
         arrays = [device.zeros((256, 256), BF16) for _ in range(3)]
