@@ -87,7 +87,6 @@ def test_more_runs_than_fit_in_flight() -> None:
     check(NANO, program, latency=(120, 120))
 
 
-@pytest.mark.some(2)
 @CONFIGS
 def test_single_faults(config: ChipConfig) -> None:
     """Each kind of fault with its exact address; the loads behind run."""

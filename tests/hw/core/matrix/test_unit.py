@@ -194,7 +194,6 @@ def test_single_rows_accumulate_on_one_row(config: ChipConfig) -> None:
     assert np.diff(result.rows).tolist() == [4] * 12
 
 
-@pytest.mark.some(4)
 @pytest.mark.parametrize(
     ("config", "dtype", "length"),
     [
