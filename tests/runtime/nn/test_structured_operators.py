@@ -44,7 +44,6 @@ def test_every_operator_is_in_a_table() -> None:
 @pytest.mark.parametrize("name", CASES.values())
 def test_case(base: Device, name: str) -> None:
     run(base, name, 0)
-    run(base, name, 1)
 
 
 @pytest.mark.parametrize("name", CASES.values())
@@ -55,7 +54,7 @@ def test_extremes(base: Device, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES.values())
 def test_many_cases(base: Device, name: str) -> None:
-    for seed in range(200, 208):
+    for seed in (1, *range(200, 208)):
         run(base, name, seed, 0.05 if seed % 3 == 0 else 0.0)
 
 
