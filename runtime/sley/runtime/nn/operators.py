@@ -157,6 +157,14 @@ from sley.runtime.nn.optimizers import adamw_step, sgd_step
 from sley.runtime.nn.ordering import Ordered, argmin, cumsum, sort, topk
 from sley.runtime.nn.pooling import avg_pool2d, global_avg_pool2d, max_pool2d
 from sley.runtime.nn.quantization import absmax_scale, dequantize, quantize, requantize
+from sley.runtime.nn.quantized import (
+    quantized_activation,
+    quantized_add,
+    quantized_concat,
+    quantized_layer_norm,
+    quantized_mul,
+    quantized_softmax,
+)
 from sley.runtime.nn.randomness import Dropped, dropout, dropout_backward, rand, randn
 from sley.runtime.nn.recurrent import Recurrent, gru, lstm, rnn
 from sley.runtime.nn.recurrent_gradients import RecurrentGradients, gru_backward, lstm_backward, rnn_backward
@@ -365,6 +373,12 @@ __all__ = [
     "prelu",
     "prod",
     "quantize",
+    "quantized_activation",
+    "quantized_add",
+    "quantized_concat",
+    "quantized_layer_norm",
+    "quantized_mul",
+    "quantized_softmax",
     "rand",
     "randn",
     "reciprocal",
