@@ -89,11 +89,11 @@ def layer_norm(g: Given) -> None:
     inner = shape[-axes:]
     (w, weight), (b, bias) = g.array(inner, FP32, dense=True), g.array(inner, FP32, dense=True)
     plain = bool(g.random.integers(0, 2))
-    more = () if plain else (w, b)
-    found = nn.quantized_layer_norm(x, 0.05, 0.03, *more, axes=axes, out_zero_point=4, out=g.out(shape, INT8))
+    more, eps = () if plain else (w, b), g.one(1e-5, 2.0)
+    found = nn.quantized_layer_norm(x, 0.05, 0.03, *more, eps=eps, axes=axes, out_zero_point=4, out=g.out(shape, INT8))
     over, real = tuple(range(len(shape) - axes, len(shape))), a * 0.05
     mean, var = real.mean(over, keepdims=True), real.var(over, keepdims=True)
-    normed = (real - mean) / np.sqrt(var + 1e-5)
+    normed = (real - mean) / np.sqrt(var + eps)
     if g.special:
         return
     rounded(found, normed if plain else normed * weight + bias, np.float64(0.03), np.float64(4), 2e-5)
