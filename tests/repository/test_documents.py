@@ -136,7 +136,7 @@ def test_the_record_says_when_and_what() -> None:
     [
         ("sley bench gemm --int8", "No such option"),
         ("sley bench gem", "No such command"),
-        ("sley tune 4 4", "MissingParameter"),
+        ("sley tune 4 4", "give M N K, each 1 or more"),
         ("X=1 sley demo -n many", "valid integer"),
         ("pytest tests/absent", "tests/absent does not exist"),
         ("cd tests && python absent.py", "absent.py does not exist"),

@@ -8,12 +8,13 @@ from golden_steps import judged_steps
 from loss_operators import LOSSES
 from matrix_operators import MATRICES
 from network_operators import NETWORKS
+from quantized_operators import QUANTIZED
 from reduction_operators import SUMS
 from shape_operators import SHAPES
 
 from sley.runtime import Device, nn
 
-TABLE = SUMS | LOSSES | SHAPES | MATRICES | NETWORKS
+TABLE = SUMS | LOSSES | SHAPES | MATRICES | NETWORKS | QUANTIZED
 PROGRAMS = {
     "adam_step",
     "attention",
