@@ -246,7 +246,7 @@ def test_wrong_shape(nano: Device, image: Ones) -> None:
         nn.conv2d(x, w, groups=3)
     with pytest.raises(ShapeMismatch, match=r"the window is 5 pixels along y, the image .* 4: pad it by at least 1"):
         nn.conv2d(x, w, dilation=2)
-    with pytest.raises(ShapeMismatch, match=r"bias has shape \(3,\); there are 2 output channels"):
+    with pytest.raises(ShapeMismatch, match=r"bias has shape \(3,\); the result has 2 outputs"):
         nn.conv2d(x, w, bias=np.ones(3, np.int32), scale=1.0)
     with pytest.raises(ShapeMismatch, match=r"the result is int32 of shape \(1, 2, 2, 2\)"):
         nn.conv2d(x, w, out=nano.empty((1, 4, 4, 2), np.int32))

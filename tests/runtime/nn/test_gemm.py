@@ -71,7 +71,7 @@ def test_wrong_shape(device: Device, ones: Ones, usable: Usable) -> None:
     for a, b in (((0, 3), (3, 2)), ((2, 0), (0, 2)), ((0, 2, 3), (3, 2))):
         with pytest.raises(ShapeMismatch, match="each at least 1"):
             blas.gemm(ones(*a), ones(*b))
-    with pytest.raises(ShapeMismatch, match=r"bias has shape \(3,\); b has 2 columns"):
+    with pytest.raises(ShapeMismatch, match=r"bias has shape \(3,\); the result has 2 columns"):
         blas.gemm(ones(2, 3), ones(3, 2), np.ones(3, np.int32), 1.0)
     with pytest.raises(ShapeMismatch, match=r"the result is int32 of shape \(2, 2\)"):
         blas.gemm(ones(2, 3), ones(3, 2), out=ones(2, 2), dtype=np.int32)
@@ -87,7 +87,7 @@ def test_wrong_shape_of_a_transposed_operand(device: Device, ones: Ones, usable:
         blas.gemm(ones(2, 3), ones(3, 2), trans_a=True)
     with pytest.raises(ShapeMismatch, match=r"and b \(3, 2\) \(transposed\): 3 columns against 2 rows"):
         blas.gemm(ones(2, 3), ones(3, 2), trans_b=True)
-    with pytest.raises(ShapeMismatch, match=r"bias has shape \(2,\); b has 5 columns"):
+    with pytest.raises(ShapeMismatch, match=r"bias has shape \(2,\); the result has 5 columns"):
         blas.gemm(ones(2, 3), ones(5, 3), np.ones(2, np.int32), 1.0, trans_b=True)
     usable()
 
@@ -187,8 +187,8 @@ def test_a_graph_checks_its_bias_whenever_it_is_launched(device: Device, ones: O
 
 def test_options_of_another_type(device: Device, ones: Ones, usable: Usable) -> None:
     a = ones(2, 2)
-    for name in ("scale", "beta"):
-        for value in ("x", "1.5", [1]):
+    for name, values in (("scale", ("x", "1.5")), ("beta", ("x", "1.5", [1]))):
+        for value in values:
             with pytest.raises(BadRequest, match=rf"{name} is .*; it must be a number"):
                 blas.gemm(a, a, **{name: value})  # type: ignore[arg-type]
     with pytest.raises(UnsupportedType, match=r"out is ndarray; .* device.empty makes one"):
@@ -196,6 +196,23 @@ def test_options_of_another_type(device: Device, ones: Ones, usable: Usable) -> 
     with pytest.raises(UnsupportedType, match=r"stream is 3; give one of device.streams"):
         blas.gemm(a, a, stream=3)  # type: ignore[arg-type]
     assert (blas.gemm(a, a, scale=np.float64(0.5)).numpy() == 1).all()
+    usable()
+
+
+def test_wrong_rows_of_factors(device: Device, ones: Ones, usable: Usable) -> None:
+    a, b = ones(2, 3), ones(3, 4)
+    with pytest.raises(UnsupportedType, match=r"scale is float64; it must be float32: .* astype"):
+        blas.gemm(a, b, scale=np.ones(4))
+    for wrong in (np.ones(3, np.float32), np.ones((1, 4), np.float32)):
+        with pytest.raises(ShapeMismatch, match=r"scale has shape .*; the result has 4 columns: give \(4,\)"):
+            blas.gemm(a, b, scale=wrong)
+    with pytest.raises(BadRequest, match="argument scale of gemm_2x4x3 takes arrays whose elements are contiguous"):
+        blas.gemm(a, b, scale=ones(4, 2, dtype=np.float32)[:, 0])
+    row = ones(8, dtype=np.float32)
+    with pytest.raises(BadRequest, match="out shares memory with scale"):
+        blas.gemm(a, b, scale=row[:4], out=row.reshape(2, 4), dtype=np.float32)
+    with pytest.raises(UnsupportedType, match=r"the result is int32; .* ask for float32"):
+        blas.gemm(a, b, scale=row[:4], dtype=np.int32)
     usable()
 
 

@@ -26,15 +26,16 @@ def test_product_and_epilogue(operands: str, trans_a: bool, trans_b: bool) -> No
     a, b = rng.integers(-3, 4, (5, 6)), rng.integers(-3, 4, (6, 4))
     integer = operands == "int8"
     left, right = (bits_of(x.T if t else x, operands) for x, t in ((a, trans_a), (b, trans_b)))
+    rows = np.array([2, 1, 4, 8], np.float32)
     bias, old = rng.integers(-8, 8, 4), rng.integers(-5, 6, (5, 4))
-    for has_bias, scale, beta, relu in product([False, True], [None, 2.0], [None, 0.5, -2.0], [False, True]):
+    for has_bias, scale, beta, relu in product([False, True], [None, 2.0, rows], [None, 0.5, -2.0], [False, True]):
         for result in ("int8", "int32", "float32", "bfloat16"):
             if result == "int32" and (not integer or scale is not None or beta is not None):
                 continue
             if (result == "int8" and beta is not None) or ElementType.of(result) is None:
                 continue  # what the result held before is read as fp32 or bf16
             sums = a @ b + has_bias * bias
-            expected = sums * (scale or 1) + (0 if beta is None else beta * old)
+            expected = sums * (1 if scale is None else scale) + (0 if beta is None else beta * old)
             got = gemm(
                 left,
                 right,

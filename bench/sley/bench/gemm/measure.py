@@ -76,7 +76,7 @@ class GemmMeasurement:
     @property
     def needed(self) -> Needed:
         p = self.problem
-        return Needed(p.macs, p.read_bytes + 4 * p.n * p.epilogue.bias, p.written_bytes)
+        return Needed(p.macs, p.read_bytes + 4 * p.n * p.epilogue.value_rows, p.written_bytes)
 
 
 def bench_problem(
@@ -123,7 +123,8 @@ def measure_gemm(
     out = device.empty((p.batch, p.m, p.n), numpy_type(p.epilogue.result))
     scale = np.float32(1 / (64 * np.sqrt(p.k)))
     more: list[Argument] = [device.array(np.zeros(p.n, np.int32))] if p.epilogue.bias else []
-    more += [float(scale)] if p.epilogue.scale else []
+    if p.epilogue.scale:
+        more.append(device.array(np.full(p.n, scale)) if p.epilogue.scale_rows else float(scale))
     found = chosen or plan(config, p)
     launch(stream, p, found, operands[0], operands[1], out, *more)
     stream.synchronize()

@@ -8,14 +8,29 @@ from sley.abi.types import WORD_TYPES, ElementType
 @dataclass(frozen=True)
 class Epilogue:
     """What happens to a sum before it is stored as ``result``: ``bias`` adds the value of its column, ``scale``
-    multiplies in fp32, ``beta`` adds the former contents of the result times a factor, ``relu`` clips below zero; in
-    this order."""
+    multiplies in fp32, by the value of its column if ``scale_rows``, ``beta`` adds the former contents of the result
+    times a factor, ``relu`` clips below zero; in this order."""
 
     result: ElementType = ElementType.INT32
     bias: bool = False
     scale: bool = False
     relu: bool = False
     beta: bool = False
+    scale_rows: bool = False
+
+    def __post_init__(self) -> None:
+        if self.scale_rows and not self.scale:
+            raise ValueError("scale_rows is set without scale: a row of factors is one kind of scale, set both")
+
+    @property
+    def value_rows(self) -> int:
+        """Rows of values, one for each column, that it takes: the bias, and the scale."""
+        return self.bias + self.scale_rows
+
+    @property
+    def row_names(self) -> tuple[str, ...]:
+        """What these rows are, in the order in which they lie."""
+        return (*(("bias",) if self.bias else ()), *(("scale",) if self.scale_rows else ()))
 
     @property
     def vector(self) -> bool:

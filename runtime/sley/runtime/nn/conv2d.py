@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import SupportsFloat
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -21,6 +20,7 @@ from sley.runtime.kernels.conv.mapping import parts_of
 from sley.runtime.kernels.conv.problem import Conv, Steps
 from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.limits import check_depth, check_operands, check_result, unknown_result
+from sley.runtime.nn.columns import row_of, scale_of
 from sley.runtime.nn.images import Padding, Pair, axes_of, channels_of, check_dense
 from sley.runtime.nn.mapping import FP32
 from sley.runtime.nn.parts import in_parts
@@ -115,11 +115,11 @@ def conv2d(
             raise BadRequest(
                 f"out shares memory with {name}, which is still read while results are written: use another"
             )
-    epilogue = Epilogue(result, values.bias is not None, values.scale is not None, relu)
+    rows = isinstance(values.scale, Buffer)
+    epilogue = Epilogue(result, values.bias is not None, values.scale is not None, relu, scale_rows=rows)
     (image, row, pixel, _), (out_image, out_row, out_pixel, _) = x.strides, out.strides
     steps = Steps(pixel, row, out_pixel, out_row, image, out_image)
-    rows = isinstance(values.scale, Buffer)
-    problem = Conv(*axes, channels, outputs, products, steps, operands, epilogue, rows, x.shape[0])
+    problem = Conv(*axes, channels, outputs, products, steps, operands, epilogue, x.shape[0])
     run = stream or device.stream
     for part in parts_of(device.config, problem, groups):
         first, column, channel = part.x_at
@@ -147,16 +147,12 @@ class _Values:
         scale: float | Buffer | ArrayLike | None,
         result: ElementType,
     ) -> _Values:
-        row = None if bias is None else _row(device, "bias", bias, outputs, numpy_type(SUM_TYPES[operands]))
-        if scale is None:
-            # A sum that nobody scales stays what it is; the SCALE row also makes fp32 of int32.
-            plain = operands is ElementType.BF16 or result is ElementType.INT32
-            return cls(row, None if plain else 1.0)
-        if isinstance(scale, Buffer) or np.ndim(scale):
-            return cls(row, _row(device, "scale", scale, outputs, np.dtype(np.float32)))
-        if not isinstance(scale, SupportsFloat):
-            raise BadRequest(f"scale is {scale!r}; it must be a number, or a float32 for each of {outputs} outputs")
-        return cls(row, float(scale))
+        kind = numpy_type(SUM_TYPES[operands])
+        row = None if bias is None else row_of(device, "bias", bias, kind, outputs, "outputs")
+        factor = scale_of(device, scale, outputs, "outputs")
+        if factor is None and operands is ElementType.INT8 and result is not ElementType.INT32:
+            factor = 1.0  # a sum that nobody scales stays what it is; the SCALE row also makes fp32 of int32
+        return cls(row, factor)
 
     def behind(self, output: int) -> list[Argument]:
         """Arguments of a launch whose first output channel is this one."""
@@ -164,15 +160,6 @@ class _Values:
         if self.scale is not None:
             found.append(self.scale[output:] if isinstance(self.scale, Buffer) else self.scale)
         return found
-
-
-def _row(device: Device, name: str, values: Buffer | ArrayLike, outputs: int, kind: np.dtype[np.generic]) -> Buffer:
-    row = values if isinstance(values, Buffer) else device.array(values)
-    if row.dtype != kind:
-        raise UnsupportedType(f"{name} is {row.dtype}; it must be {kind}: convert it with astype")
-    if row.shape != (outputs,):
-        raise ShapeMismatch(f"{name} has shape {row.shape}; there are {outputs} output channels: give {(outputs,)}")
-    return row
 
 
 def _weights(device: Device, w: ConvWeights | Buffer | ArrayLike) -> ConvWeights:

@@ -21,6 +21,7 @@ from sley.runtime.kernels.gemm.limits import check_depth, check_operands, check_
 from sley.runtime.kernels.gemm.plan import plan
 from sley.runtime.kernels.gemm.problem import Problem, Strides
 from sley.runtime.kernels.gemm.stored import Stored
+from sley.runtime.nn.columns import row_of, scale_of
 
 SMALLEST_FACTOR = float(np.finfo(np.float32).smallest_normal)
 """The device takes what is smaller for 0."""
@@ -30,7 +31,7 @@ def gemm(
     a: Buffer | ArrayLike,
     b: Buffer | ArrayLike,
     bias: Buffer | ArrayLike | None = None,
-    scale: float | None = None,
+    scale: float | Buffer | ArrayLike | None = None,
     relu: bool = False,
     *,
     beta: float | None = None,
@@ -43,9 +44,9 @@ def gemm(
     """``op(a) @ op(b)`` of int8 or bf16 arrays, on all cores; returns before the work is done.
 
     int8 is summed exactly in int32, bf16 in fp32 in the order of k, rounded after every addition. Then every sum gets
-    the ``bias`` of its column, is multiplied by ``scale`` in fp32 (an int32 is converted first), gets ``beta`` times
-    what ``out`` holds, is clipped below zero if ``relu``, and converted to the type of the result; each step only if
-    asked for, each rounded half to even.
+    the ``bias`` of its column, is multiplied in fp32 by ``scale``, or by that of its column (an int32 is converted
+    first), gets ``beta`` times what ``out`` holds, is clipped below zero if ``relu``, and converted to the type of the
+    result; each step only if asked for, each rounded half to even.
 
     Parameters
     ----------
@@ -57,7 +58,8 @@ def gemm(
         ``scale`` then, and sum + bias must fit into int32: no element's absolute value is above 2^31 - 1 - 16384 K.
         Values from the host are known; a bias that the device may have written is read back once, which waits for all
         work submitted so far. In a graph this is checked at each launch of the graph.
-    scale: factor of the whole result, rounded to fp32.
+    scale: factor of the whole result, rounded to fp32; or one for each column, [N] of float32, contiguous, of the
+        device or the host: that of each output channel of int8 weights.
     relu: clip below zero; int8 operands need a ``scale`` then.
     beta: factor of the former contents of ``out``, which is float32 or bfloat16 then. They are not read if beta, in
         fp32, is 0: NaN in ``out`` is overwritten, as in BLAS.
@@ -77,18 +79,18 @@ def gemm(
         )
     if stream is not None and not isinstance(stream, Stream):
         raise UnsupportedType(f"stream is {stream!r}; give one of device.streams")
-    device = _device(a, b, bias, out, stream)
+    device = _device(a, b, bias, scale if isinstance(scale, Buffer) else None, out, stream)
     a, b = _on(device, a), _on(device, b)
     operands = _operands(a, b)
     check_operands(device.config, operands)
     batch, m, n, k = _sizes(a, b, trans_a, trans_b)
     check_depth(operands, k)
-    result = _result(operands, scale, dtype if dtype is not None or out is None else out.dtype)
+    result = _result(operands, scale is not None, dtype if dtype is not None or out is None else out.dtype)
     check_result(device.config, operands, result, scale is not None)
     if operands is ElementType.INT8 and scale is None and (bias is not None or relu):
         raise BadRequest("bias and relu need a scale: the int32 result has no epilogue; give scale=1.0 for int8")
     shape = (m, n) if len(a.shape) == len(b.shape) == 2 else (batch, m, n)
-    scale, beta = _factor("scale", scale), _factor("beta", beta)
+    factor, beta = scale_of(device, scale, n, "columns"), _factor("beta", beta)
     kind = numpy_type(result)
     given = out
     if out is None:
@@ -97,15 +99,17 @@ def gemm(
         raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {shape}")
 
     # A sum that nobody scales stays what it is; the SCALE row also makes fp32 of int32.
-    factor = 1.0 if scale is None and operands is ElementType.INT8 and result is not ElementType.INT32 else scale
+    if factor is None and operands is ElementType.INT8 and result is not ElementType.INT32:
+        factor = 1.0
     if beta is not None and (given is None or result not in (ElementType.FP32, ElementType.BF16)):
         raise BadRequest(f"beta is {beta}, the result {kind}; it needs an array out of float32 or bfloat16 to add to")
     if beta is not None and abs(beta) < SMALLEST_FACTOR:
         beta = None
-    epilogue = Epilogue(result, bias is not None, factor is not None, relu, beta is not None)
+    rows = factor if isinstance(factor, Buffer) else None
+    epilogue = Epilogue(result, bias is not None, factor is not None, relu, beta is not None, rows is not None)
     problem = _problem(a, b, out, (batch, m, n, k), (operands, trans_a, trans_b), epilogue)
-    row = None if bias is None else _bias(device, n, bias, operands)
-    for name, operand in (("a", a), ("b", b), ("bias", row)):
+    row = None if bias is None else row_of(device, "bias", bias, numpy_type(SUM_TYPES[operands]), n, "columns")
+    for name, operand in (("a", a), ("b", b), ("bias", row), ("scale", rows)):
         if operand is not None and out.layout.overlaps(operand.layout):
             raise BadRequest(
                 f"out shares memory with {name}, which is still read while results are written: use another"
@@ -202,25 +206,15 @@ def _problem(
     return Problem(m, n, k, kind, trans_a, trans_b, epilogue, batch, share_a, share_b, strides)
 
 
-def _result(operands: ElementType, scale: float | None, dtype: DTypeLike | None) -> ElementType:
+def _result(operands: ElementType, scaled: bool, dtype: DTypeLike | None) -> ElementType:
     if dtype is None:
         if operands is ElementType.BF16:
             return ElementType.FP32
-        return ElementType.INT32 if scale is None else ElementType.INT8
+        return ElementType.INT8 if scaled else ElementType.INT32
     result = element_type(dtype)
     if result is None:
         raise unknown_result(np.dtype(dtype).name)
     return result
-
-
-def _bias(device: Device, n: int, bias: Buffer | ArrayLike, operands: ElementType) -> Buffer:
-    kind = numpy_type(SUM_TYPES[operands])
-    bias = _on(device, bias)
-    if bias.dtype != kind:
-        raise UnsupportedType(f"bias is {bias.dtype}; it must be {kind}, in units of the products")
-    if bias.shape != (n,):
-        raise ShapeMismatch(f"bias has shape {bias.shape}; b has {n} columns, so it must be {(n,)}")
-    return bias
 
 
 Buffer.product = staticmethod(gemm)

@@ -6,7 +6,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
@@ -75,7 +75,7 @@ def linear(
     weight: Buffer,
     bias: Buffer | None = None,
     *,
-    scale: float | None = None,
+    scale: float | Buffer | ArrayLike | None = None,
     relu: bool = False,
     dtype: DTypeLike | None = None,
     precision: str = "highest",
@@ -90,6 +90,7 @@ def linear(
     Parameters
     ----------
     x: contiguous but for its last axis. bias: [outputs], float32, or of the type of x; int32 with int8.
+    scale: of all sums, or [outputs] of float32: that of each row of an int8 weight.
     dtype: of the result: by default that of x, of int8 as ``blas.gemm``. precision: as in ``matmul``.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.

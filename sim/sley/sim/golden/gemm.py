@@ -23,7 +23,7 @@ def gemm(
     trans_a: bool = False,
     trans_b: bool = False,
     bias: Array | None = None,
-    scale: float | None = None,
+    scale: float | Array | None = None,
     beta: float | None = None,
     c: Array | None = None,
     relu: bool = False,
@@ -35,8 +35,8 @@ def gemm(
     a, b: ``np.int8``, or bf16 as ``np.uint16``; two or three dimensions, one with two serves the whole batch.
     result: type of the result, by numpy's name.
     trans_a, trans_b: a is [K, M], b is [N, K].
-    bias: [N], ``np.int32`` for int8, fp32 as ``np.uint32`` for bf16 operands. scale: rounded to fp32. relu: as in
-        VECTOR.
+    bias: [N], ``np.int32`` for int8, fp32 as ``np.uint32`` for bf16 operands. scale: rounded to fp32;
+        one for all, or [N]. relu: as in VECTOR.
     beta, c: factor, rounded to fp32, and what the result held before, of its type.
 
     Returns
@@ -59,8 +59,8 @@ def gemm(
     if out is None:
         raise ValueError(f"result is {result!r}, which is no element type")
 
-    def splat(value: float | None) -> Array | None:
-        return None if value is None else np.full(b.shape[1], float32.to_bits(value))
+    def splat(value: float | Array | None) -> Array | None:
+        return None if value is None else np.broadcast_to(float32.to_bits(value), b.shape[1:])
 
     if beta is not None and c is not None:
         sums = vector_op(sums, dtype=kind, bias=bias, scale=splat(scale), out=ElementType.FP32)

@@ -23,6 +23,8 @@ SPECIAL = np.array(
     ],
     np.uint16,
 )
+ROOM_FOR_ROWS = 32
+"""Accumulator rows from which on every chip has room for a row of factors beside a bias and C times beta."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +37,18 @@ class Product:
     trans_a: bool = False
     trans_b: bool = False
     bias: NDArray[Any] | None = None
-    scale: float | None = None
+    scale: float | NDArray[np.float32] | None = None
     relu: bool = False
     beta: float | None = None
     c: NDArray[Any] | None = None
 
     def __str__(self) -> str:
         layout = f"{self.a.dtype} {self.a.shape} by {self.b.shape} to {self.result}, {self.trans_a=}, {self.trans_b=}"
-        return f"{layout}, bias {self.bias is not None}, {self.scale=}, {self.relu=}, {self.beta=}"
+        return f"{layout}, bias {self.bias is not None}, scale {self._scale}, {self.relu=}, {self.beta=}"
+
+    @property
+    def _scale(self) -> str:
+        return f"of {len(self.scale)} columns" if isinstance(self.scale, np.ndarray) else str(self.scale)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -100,10 +106,14 @@ def random_product(
         values(rng, ((z,) if z else ()) + (rows[::-1] if turned else rows), kind)
         for z, rows, turned in zip(batch, ((m, k), (k, n)), (trans_a, trans_b), strict=True)
     )
-    scale, bias, relu = None, None, False
+    scale: float | NDArray[np.float32] | None = None
+    bias, relu = None, False
     if result != "int32":
         if rng.random() < 0.7:
-            scale = float(rng.uniform(0.1, 4)) * (1.0 if bf16 else 1 / (64 * np.sqrt(k)))
+            unit = 1.0 if bf16 else 1 / (64 * np.sqrt(k))
+            scale = float(rng.uniform(0.1, 4)) * unit
+            if config.accumulator_rows >= ROOM_FOR_ROWS and rng.random() < 0.4:
+                scale = (rng.uniform(-4, 4, n) * unit).astype(np.float32)
         if bf16 or scale is not None:
             relu = bool(rng.random() < 0.5)
             if rng.random() < 0.5:

@@ -36,14 +36,16 @@ def random_problem(rng: random.Random, config: ChipConfig) -> tuple[Conv, int]:
     """With all that needs instructions: gaps between rows, epilogues, batches, groups."""
     operands = rng.choice(config.operand_types)
     results = [INT8, ElementType.FP32, *([BF16] if config.has(BF16) else [])]
-    epilogue = Epilogue(rng.choice(results), rng.random() < 0.8, True, rng.random() < 0.5)
+    epilogue = Epilogue(
+        rng.choice(results), rng.random() < 0.8, True, rng.random() < 0.5, scale_rows=rng.random() < 0.8
+    )
     y, x, groups = random_axis(rng), random_axis(rng), rng.choice([1, 1, 1, 2, 5, 32])
     channels, outputs = rng.choice([1, 3, 7, 33, 100, 515]), rng.choice([1, 3, 17, 64, 130])
     pixel, out = channels * groups * operands.bytes + rng.choice([0, 3]), outputs * groups * epilogue.result.bytes
     steps = Steps(pixel, pixel * x.size, out, out * x.out + 5, pixel * x.size * y.size, (out * x.out + 5) * y.out)
     products, batch = y.taps * x.taps * channels, rng.choice([1, 2, 5])
-    problem = Conv(y, x, channels * groups, outputs * groups, products, steps, operands, epilogue, True, batch)
-    return replace(problem, scale_rows=rng.random() < 0.8), groups
+    problem = Conv(y, x, channels * groups, outputs * groups, products, steps, operands, epilogue, batch)
+    return problem, groups
 
 
 @pytest.mark.parametrize("config", [*CHIPS, *MORE_CHIPS], ids=lambda config: config.name)

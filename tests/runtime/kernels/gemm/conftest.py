@@ -9,6 +9,7 @@ from gemm_chips import chips
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
 from sley.runtime.kernels.epilogue import Epilogue
+from sley.sim.testing.product import ROOM_FOR_ROWS
 
 
 @pytest.fixture(params=chips())
@@ -18,7 +19,7 @@ def config(request: pytest.FixtureRequest) -> ChipConfig:
 
 @pytest.fixture
 def epilogues() -> Callable[[ChipConfig, ElementType], list[Epilogue]]:
-    """All epilogues that ``blas.gemm`` asks for."""
+    """All epilogues that ``blas.gemm`` asks for; with a row of factors those that do not clip."""
 
     def of(config: ChipConfig, operands: ElementType) -> list[Epilogue]:
         integer = operands is ElementType.INT8
@@ -26,7 +27,8 @@ def epilogues() -> Callable[[ChipConfig, ElementType], list[Epilogue]]:
         found = [Epilogue()] if integer else []
         for result, bias, scale, relu, beta in product(results, *[(False, True)] * 4):
             if (scale or not integer) and not (beta and result is ElementType.INT8):
-                found.append(Epilogue(result, bias, scale, relu, beta))
+                rows = [False, True] if scale and not relu and config.accumulator_rows >= ROOM_FOR_ROWS else [False]
+                found += [Epilogue(result, bias, scale, relu, beta, row) for row in rows]
         return found
 
     return of

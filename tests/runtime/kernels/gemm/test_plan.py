@@ -99,10 +99,10 @@ def assert_fits(config: ChipConfig, problem: Problem, plan: Plan) -> None:
             assert number % t.slots * (operand.step + operand.shift) + operand.shift + last_row <= operand.rows
     # Sums of two macro tiles and the bias of all that may be on their way.
     assert t.tile_m * wide <= place.half
-    assert t.tile_m * wide <= place.bias_base
-    if p.epilogue.bias:
-        assert place.bias_base + place.bias_slots * wide <= place.half
-        assert 2 * place.bias_slots >= t.slots + 2
+    assert t.tile_m * wide <= place.values_base
+    if p.epilogue.value_rows:
+        assert place.values_base + place.value_slots * wide * p.epilogue.value_rows <= place.half
+        assert 2 * place.value_slots >= t.slots + 2
     # No more blocks than cores, none without a macro tile.
     x, y, z = t.grid
     assert x * y * z <= config.cores

@@ -42,7 +42,7 @@ def test_longest_programs_fit(config: ChipConfig, epilogues: Epilogues, batch: i
             tiling = Tiling(3, wide * n, folds * deep, 2, (min(config.cores, 3), 1, 1), resident)
             if resident == "a":
                 tiling = replace(tiling, tile_m=10)
-                if wide == 2 and folds == 1 and not (problem.trans_b or problem.epilogue.bias) and batch == 1:
+                if wide == 2 and folds == 1 and not (problem.trans_b or problem.epilogue.value_rows) and batch == 1:
                     tiling = replace(tiling, margin=2)
             if resident == "b":
                 tiling = replace(tiling, tile_n=12 * n, tile_m=1, grid=(1, 1, 1))
@@ -70,6 +70,7 @@ def test_arguments_are_named_after_what_they_are(config: ChipConfig) -> None:
 
     assert arguments(Epilogue()) == ("a", "b", "c")
     assert arguments(Epilogue(bias=True, scale=True)) == ("a", "b", "c", "bias", "scale")
+    assert arguments(Epilogue(bias=True, scale=True, scale_rows=True)) == ("a", "b", "c", "bias", "scale")
     assert arguments(Epilogue(scale=True)) == ("a", "b", "c", "scale")
 
 

@@ -43,7 +43,12 @@ def problem_of(case: Product) -> Problem:
         case.trans_a,
         case.trans_b,
         Epilogue(
-            ElementType.of(case.result), case.bias is not None, case.scale is not None, case.relu, case.beta is not None
+            ElementType.of(case.result),
+            case.bias is not None,
+            case.scale is not None,
+            case.relu,
+            case.beta is not None,
+            isinstance(case.scale, np.ndarray),
         ),
         batch,
         batch > 1 and case.a.ndim == 2,
@@ -118,8 +123,8 @@ def check_tiling(device: Device, put: Put, case: Product, tiling: Tiling) -> Non
 
 def run(device: Device, put: Put, case: Product, problem: Problem, tiling: Tiling, arrays: list[Buffer]) -> None:
     a, b, out = arrays
-    more = [] if case.bias is None else [put(device, case.bias)]
-    more += [float(factor) for factor in (case.scale, case.beta) if factor is not None]
+    values = [value for value in (case.bias, case.scale, case.beta) if value is not None]
+    more = [put(device, value) if isinstance(value, np.ndarray) else float(value) for value in values]
     launch(device.stream, problem, Plan(problem, tiling, 0), a, b, out, *more)
 
 

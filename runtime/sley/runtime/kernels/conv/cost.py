@@ -49,7 +49,7 @@ def estimate(config: ChipConfig, problem: Conv, tiling: Tiling, place: Placement
                 issue = chunks * (ISSUE_CHUNK + taps * (ISSUE_TAP + ISSUE_PASS * wide)) + ISSUE_TILE
                 vector = 0
                 if p.epilogue.vector:
-                    values = VALUE * (p.epilogue.bias + p.scale_rows)
+                    values = VALUE * p.epilogue.value_rows
                     made = -(-wide // place.halves) * place.halves
                     vector = made * (sums * config.row_parts + PASS + values)
                     issue += made * ISSUE_VECTOR

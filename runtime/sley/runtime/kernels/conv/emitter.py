@@ -51,7 +51,7 @@ class ConvEmitter(Pixels):
         self.free, self.full = k.semaphore("free", tiling.slots), k.semaphore("full")
         self.acc_free, self.acc_done = k.semaphore("acc_free", 2), k.semaphore("acc_done")
         self.out_free, self.out_done = k.semaphore("out_free", 2 * epilogue.narrow), k.semaphore("out_done")
-        self.has_values = epilogue.bias or problem.scale_rows
+        self.has_values = epilogue.value_rows > 0
         self.values_free = k.semaphore("values_free", 2 * self.has_values)
         self.values_full = k.semaphore("values_full")
         self.walk = Walk(k)

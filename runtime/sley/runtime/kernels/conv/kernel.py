@@ -76,11 +76,7 @@ class _Convolution(Products):
         """Bytes from image to image, by argument."""
         s, p = self.problem.steps, self.problem
         steps = {"x": s.image, "w": s.weights, "out": s.out_image}
-        if p.epilogue.bias:
-            steps["bias"] = s.values
-        if p.scale_rows:
-            steps["scale"] = s.values
-        return steps
+        return steps | dict.fromkeys(p.epilogue.row_names, s.values)
 
     def _next_image(self, times: int) -> None:
         for name, step in self._image_steps().items():

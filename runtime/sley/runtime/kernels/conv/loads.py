@@ -47,7 +47,7 @@ class Loads(ConvEmitter):
             k.add(row, row, place.values_base)
             self._outputs(at, self.column_tile)
             k.shl(at, at, 2)
-            names = [*(["bias"] if p.epilogue.bias else []), *(["scale"] if p.scale_rows else [])]
+            names = p.epilogue.row_names
             self._set_load(run_bytes=at, chunks=place.values, chunk_stride=len(names), pad_runs=0, count2=1)
             for name in names:
                 self._scaled(address, self.column_tile.at, 4 * self.config.array, self.arg[name])

@@ -62,7 +62,7 @@ class Placement:
         out_base = b_base + up(b_rows, bank)
         half = config.accumulator_rows // 2
         values = made
-        values_base = half - values * (p.epilogue.bias + p.scale_rows)
+        values_base = half - values * p.epilogue.value_rows
         run = t.folds * config.row_bytes
         fits = (
             out_base + out_rows <= config.scratchpad_rows

@@ -50,7 +50,7 @@ class Conv:
     """A dense convolution of ``batch`` images: each output channel sees all ``channels`` of the input.
 
     Groups and few channels are mapped to such problems (``mapping.py``), with weights that are zero: ``products`` of a
-    sum are others. ``scale_rows``: the scale of the epilogue is a value for each output channel.
+    sum are others.
     """
 
     y: Axis
@@ -61,7 +61,6 @@ class Conv:
     steps: Steps
     dtype: ElementType = ElementType.INT8
     epilogue: Epilogue = PLAIN
-    scale_rows: bool = False
     batch: int = 1
 
     @property

@@ -34,7 +34,7 @@ class Results(Loads):
                 k.set(Unit.STORE, local_stride2=self.tile_width)
             if not isinstance(self.tile_height, Register):
                 k.set(Unit.STORE, count2=self.tile_height)
-        if p.epilogue.scale and not p.scale_rows:
+        if p.epilogue.scale and not p.epilogue.scale_rows:
             k.vrow(VectorRow.SCALE, self.arg["scale"], splat=True)
 
     @property
@@ -123,11 +123,8 @@ class Results(Loads):
             k.vector(0, 0, 0, wait=[*waits, *([self.values_full] if self.has_values else [])])
             with k.loop(tiles):
                 for half in range(place.halves):
-                    if epilogue.bias:
-                        k.vrow(VectorRow.BIAS, value)
-                        k.add(value, value, 1)
-                    if p.scale_rows:
-                        k.vrow(VectorRow.SCALE, value)
+                    for name in epilogue.row_names:
+                        k.vrow(VectorRow[name.upper()], value)
                         k.add(value, value, 1)
                     vector(acc, made, self.tile_rows, out_half=half)
                     k.add(acc, acc, t.pixels)

@@ -23,7 +23,7 @@ HEAD = 1  # a burst that is written
 STORE_TURN = 27  # from the last beat of a STORE to the first of the next one
 STORE_ROUND_TRIP = 95  # from the first beat of a STORE to the first of the next but one, besides its beats
 PASS = 18  # one instruction of the vector unit, besides its rows' parts
-BIAS_PASS = 15  # a row of the bias before it
+VALUES_PASS = 15  # a row of the bias or the scale before it
 BUBBLE = 1  # from the last row of a chunk to the first of the next
 HALF_TURN = 100  # from the last result of a macro tile to the first sum in its place: a store's latency and its answer
 DRAIN = 7  # besides its way through the array, until the sums of a row are in the accumulators
@@ -121,7 +121,7 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
 
     def vector(rows: Ints, columns: Ints) -> Ints:
         count = ceil(columns, n * halves) * halves
-        return count * (rows * config.row_parts + PASS + BIAS_PASS * p.epilogue.bias) * _passes(p)
+        return count * (rows * config.row_parts + PASS + VALUES_PASS * p.epilogue.value_rows) * _passes(p)
 
     loads_a = [[loads.a.chunk(rows, depth) for _, depth in parts_k] for _, rows in parts_m]
     loads_b = [[loads.b.chunk(columns, depth) for _, depth in parts_k] for _, columns in parts_n]
@@ -146,8 +146,8 @@ def estimate(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
                 ready = larger(arrives, multiplied)
                 chunk = larger(ready, slot)
                 opens = parts_k[0][0] > 0 if k == 0 else parts_k[0][0] == 0
-                biased = loads.bias(a, b) * p.epilogue.bias
-                opened = np.where(opens, larger(arrives + biased, first_product, slot) - chunk, opened)
+                valued = loads.values(a, b, p.epilogue.value_rows)
+                opened = np.where(opens, larger(arrives + valued, first_product, slot) - chunk, opened)
                 waited = np.where(opens, larger(arrives - first_product, 0), waited)
                 loaded = loaded + count_k * chunk
                 instructions = instructions + count_k * issue.chunk(columns, depth)

@@ -34,8 +34,8 @@ class GemmEmitter:
     load: TileWalk
     multiply: TileWalk
     running: dict[str, Register]
-    load_bias: Register
-    bias: Register
+    load_values: Register
+    values: Register
     c: Register
     half: Register
     narrow: bool
@@ -158,7 +158,7 @@ class GemmEmitter:
             product()
         k.place(done)
 
-    def _next_bias(self, register: Register) -> None:
+    def _next_values(self, register: Register) -> None:
         """To the next slot: in the other half, the same number or, back in the first half, the next one."""
         k, place = self.k, self.place
         k.add(register, register, place.half)
@@ -166,4 +166,4 @@ class GemmEmitter:
             k.mov(end, 2 * place.half)
             with k.if_(register, ">=", end):
                 k.sub(register, register, 2 * place.half)
-                self._ring(register, place.bias_step, place.bias_base, place.half)
+                self._ring(register, place.values_step, place.values_base, place.half)

@@ -14,7 +14,7 @@ REST = 26  # a chunk, if chunks of K do not come out even
 EDGE, EDGE_TILE = 5, 15  # a chunk and a macro tile, if macro tiles do not: for M and for N
 TILE = 38  # the end of a macro tile of several chunks
 VECTOR, PASS = 15, 6  # an epilogue, and each of its instructions
-BIAS, BIAS_TILE = 5, 55  # a chunk that may bring it, and a macro tile
+VALUES, VALUES_TILE = 5, 55  # a chunk that may bring bias or scale, and a macro tile
 FOLD, PRODUCT = 14, 6
 NARROW = 4  # a fold of a single column tile
 
@@ -42,8 +42,8 @@ class IssueCost:
         self._chunk = CHUNK + LOAD * moving + PIECE * pieces * (1 + uneven) + REST * uneven
         rows, columns = (tiles_m > 1) & (p.m % c.tile_m > 0), (tiles_n > 1) & (p.n % (c.wide * self._n) > 0)
         edges = rows.astype(np.int64) + columns
-        self._chunk = self._chunk + EDGE * edges + BIAS * (chunks > 1) * p.epilogue.bias
-        self._end = TILE * (chunks > 1) + EDGE_TILE * edges + BIAS_TILE * p.epilogue.bias
+        self._chunk = self._chunk + EDGE * edges + VALUES * (chunks > 1) * (p.epilogue.value_rows > 0)
+        self._end = TILE * (chunks > 1) + EDGE_TILE * edges + VALUES_TILE * p.epilogue.value_rows
 
     def chunk(self, columns: Ints, depth: Ints) -> Ints:
         per_fold = np.where(self._c.wide == 1, NARROW, FOLD + ceil(columns, self._n) * PRODUCT)

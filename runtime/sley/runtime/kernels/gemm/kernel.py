@@ -100,8 +100,8 @@ class _Gemm(Loads, Products):
             "a": k.reg("a_at", arg["a"]) if returns else arg["a"],
             "b": k.reg("b_at", arg["b"]) if returns or isinstance(self.load.n, Register) else arg["b"],
         }
-        if p.epilogue.bias:
-            self.load_bias, self.bias = (k.reg(name, self.place.bias_base) for name in ("load_bias", "bias_row"))
+        if p.epilogue.value_rows:
+            self.load_values, self.values = (k.reg(name, self.place.values_base) for name in ("load_values", "values"))
         if self.single:
             self._load_chunk()
             k.raise_semaphores()
@@ -115,7 +115,7 @@ class _Gemm(Loads, Products):
         again = returns or isinstance(self.multiply.n, Register)
         self.c = k.reg("c_at", arg["c"]) if again else arg["c"]
         self.half = k.reg("half", 0)
-        if p.epilogue.scale and not p.epilogue.beta:
+        if p.epilogue.scale and not (p.epilogue.scale_rows or p.epilogue.beta):
             k.vrow(VectorRow.SCALE, arg["scale"], splat=True)
             k.free(arg["scale"])
         k.set(Unit.STORE, chunk_stride=t.tile_m, mem_stride=p.steps.ldc * p.epilogue.result.bytes)

@@ -59,9 +59,9 @@ def check_problem(config: ChipConfig, problem: Problem) -> None:
 
 
 def device_bytes(problem: Problem) -> int:
-    """Device memory that a product takes: operands, bias and result, and some for the program and for alignment."""
-    bias = 4 * problem.n * problem.epilogue.bias
-    return problem.read_bytes + problem.written_bytes + bias + _BESIDES
+    """Device memory that a product takes: operands, bias, scale, result, some for the program and for alignment."""
+    values = 4 * problem.n * problem.epilogue.value_rows
+    return problem.read_bytes + problem.written_bytes + values + _BESIDES
 
 
 def check_memory(problem: Problem, free: int) -> None:

@@ -14,7 +14,7 @@ from sley.runtime.kernels.gemm.tiling import interleaved, most_chunks, piece_chu
 
 GAP = 1  # a run that does not continue the one before
 SHARED_GAP = 9  # in eighths: a burst of a shared load; each core that shares it sends a request
-BIAS_BEATS = 5  # of the bias of a macro tile: those of a row of sums, and one that is not aligned
+VALUES_BEATS = 5  # of the bias or the scale of a macro tile: those of a row of sums, and one that is not aligned
 READ_AHEAD = READER_BEATS - 50  # beats that arrive and wait while nothing is placed: less those of a round trip
 
 
@@ -147,11 +147,13 @@ class LoadCost:
         waits = larger(np.abs(a.last - b.last) - np.minimum(slack_a + slack_b, READ_AHEAD), 0)
         return a.alone + b.alone + waits * self._both
 
-    def bias(self, a: Load, b: Load) -> Ints:
-        """By how much longer a chunk takes with a bias before its last load: it waits for the transposer, unless A and
-        B wait for each other anyway."""
+    def values(self, a: Load, b: Load, rows: int) -> Ints:
+        """By how much longer a chunk takes with so many rows of bias and scale before its last load: they wait for the
+        transposer, unless A and B wait for each other anyway."""
+        if not rows:
+            return np.zeros_like(a.done)
         done = np.where(self._both, a.done - a.alone, larger(a.done - a.alone, b.done - b.alone))
-        waits: Ints = done * ~(self._both & self._differ) + BIAS_BEATS
+        waits: Ints = done * ~(self._both & self._differ) + VALUES_BEATS * rows
         return waits
 
     def behind(self, a: Load, b: Load) -> Ints:

@@ -1,4 +1,4 @@
-"""The load side of a GEMM program: chunks of A and B, and the bias, into their slots."""
+"""The load side of a GEMM program: chunks of A and B, and bias and scale, into their slots."""
 
 from functools import partial
 
@@ -21,8 +21,8 @@ class Loads(GemmEmitter):
             elements = side.depth(depth)
             for operand in moving:
                 wait = self.free if operand is moving[0] and not self.single else ()
-                if self.problem.epilogue.bias and operand is moving[-1]:
-                    self._load_first_bias(count, row, wait)
+                if self.problem.epilogue.value_rows and operand is moving[-1]:
+                    self._load_first_values(count, row, wait)
                     wait = ()
                 self._slot_row(row, operand)
                 across = side.rows(count) if operand is place.a else side.columns(count)
@@ -133,7 +133,7 @@ class Loads(GemmEmitter):
         moving = [operand for operand in (self.place.a, self.place.b) if not operand.resident]
         first, *others = [self._own_parameters(operand) for operand in moving]
         common = {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
-        if self.problem.epilogue.bias:
+        if self.problem.epilogue.value_rows:
             for name in ("run_bytes", "chunks", "chunk_stride"):
                 common.pop(name, None)
         return common
@@ -160,16 +160,16 @@ class Loads(GemmEmitter):
             self.k.min(rd, size, most)
         return rd
 
-    def _load_first_bias(self, count: Register, row: Register, wait: Semaphores) -> None:
-        """The bias before the last load of a macro tile's first chunk, which tells that all is here. ``wait``: what a
-        chunk waits for, unless a load before has done that."""
+    def _load_first_values(self, count: Register, row: Register, wait: Semaphores) -> None:
+        """Bias and scale before the last load of a macro tile's first chunk, which signals that all is here. ``wait``:
+        what a chunk waits for, unless a load before has done that."""
         k, side = self.k, self.load
         if side.k is None:
-            self._load_bias(count, row, wait)
+            self._load_values(count, row, wait)
             return
-        other, done = k.label("not first"), k.label("bias")
+        other, done = k.label("not first"), k.label("values")
         k.branch(Op.BNE, side.k, ZERO, other)
-        self._load_bias(count, row, wait)
+        self._load_values(count, row, wait)
         if wait:
             k.jump(done)
         k.place(other)
@@ -177,29 +177,33 @@ class Loads(GemmEmitter):
             k.load(ZERO, ZERO, 0, wait=wait)
         k.place(done)
 
-    def _load_bias(self, size: Register, row: Register, wait: Semaphores) -> None:
+    def _load_values(self, size: Register, row: Register, wait: Semaphores) -> None:
         """The slot comes round after ``slots`` + 2 macro tiles. Its last reader has finished by then: a chunk slot is
         free only when the chunk ``slots`` before was multiplied, whose macro tile had got its accumulators from
         that reader or a later one."""
         k, p, side = self.k, self.problem, self.load
-        count = side.columns(size)
+        count, names = side.columns(size), p.epilogue.row_names
         if isinstance(count, Register):
             k.shl(row, count, 2)
             k.set(Unit.LOAD, run_bytes=row)
             self._blocks(row, count, self.config.array)
-            k.set(Unit.LOAD, chunks=row, chunk_stride=1)
+            k.set(Unit.LOAD, chunks=row, chunk_stride=len(names))
         else:
             chunks = -(-count // self.config.array)
-            self._set_load(run_bytes=4 * count, chunks=chunks, chunk_stride=1)
-        address = self.arg["bias"]
-        if isinstance(side.n, Register):
-            k.mul(row, side.n, -4)
-            k.add(row, row, 4 * p.n)
-            k.add(row, row, address)
-            address = row
+            self._set_load(run_bytes=4 * count, chunks=chunks, chunk_stride=len(names))
         share = Share.COLUMN if self.tiling.gang else Share.NONE
-        k.load(address, self.load_bias, 1, space=Space.ACCUMULATOR, share=share, wait=wait)
-        self._next_bias(self.load_bias)
+        for number, name in enumerate(names):
+            address, target = self.arg[name], self.load_values
+            if isinstance(side.n, Register):
+                k.mul(row, side.n, -4)
+                k.add(row, row, 4 * p.n)
+                k.add(row, row, address)
+                address = row
+            if number:
+                k.add(size, target, number)
+                target = size
+            k.load(address, target, 1, space=Space.ACCUMULATOR, share=share, wait=() if number else wait)
+        self._next_values(self.load_values)
 
     def _advance_load(self) -> None:
         k, p, t = self.k, self.problem, self.tiling

@@ -98,9 +98,9 @@ class Placement:
 
     Results that are made in the scratchpad have two slots, ``out_step`` rows apart, as have sums in the accumulators:
     sum i of column tile p is in ``half * h + p * tile_m + i``. ``halves``: column tiles of results in a scratchpad row.
-    Values of the bias are behind the sums of both halves in turn, ``bias_slots`` of them in each from its row
-    ``bias_base`` on: while they are loaded the matrix unit writes to the other half. What units read at the same time
-    lies in different banks, if there are enough.
+    Bias and scale of a macro tile, a row of each for a column tile in turn, are behind the sums of both halves in turn,
+    in ``value_slots`` slots of each from its row ``values_base`` on: while they are loaded the matrix unit writes to
+    the other half. What units read at the same time lies in different banks, if there are enough.
     """
 
     a: Operand
@@ -113,9 +113,9 @@ class Placement:
     """Accumulator rows of C times beta."""
     halves: int
     half: int
-    bias_step: int
-    bias_slots: int
-    bias_base: int
+    values_step: int
+    value_slots: int
+    values_base: int
     fits: bool
 
     @classmethod
@@ -133,13 +133,13 @@ class Placement:
         out_base = base + up(b.rows, bank)
         half = half_rows(config, problem)
         c_base = out_base + 2 * out_step
-        bias_step = results * halves if epilogue.bias else 0
-        bias_slots = -(-(tiling.slots + 2) // 2)
-        bias_base = half - bias_slots * bias_step
+        values_step = results * halves * epilogue.value_rows
+        value_slots = -(-(tiling.slots + 2) // 2)
+        values_base = half - value_slots * values_step
         used = results * halves * tiling.tile_m
         fits = (
             c_base + c_rows <= config.scratchpad_rows
-            and used <= bias_base
+            and used <= values_base
             and (b.along_k or tiling.tile_n <= b.piece)
             and (
                 problem.batch == 1 or tiling.grid[1] == 1 or tiling.gang
@@ -157,8 +157,8 @@ class Placement:
             2 * half,
             halves,
             half,
-            bias_step,
-            bias_slots,
-            bias_base,
+            values_step,
+            value_slots,
+            values_base,
             fits,
         )

@@ -100,8 +100,9 @@ class Problem:
     @property
     def swappable(self) -> bool:
         """Whether C^T = op(B)^T @ op(A)^T is a problem of the same kind: of one row, or of one column whose elements
-        follow each other, C^T lies in memory like C. A bias goes with columns."""
-        return (self.m == 1 or (self.n == 1 and self.steps.ldc == 1)) and not self.epilogue.bias
+        follow each other, C^T lies in memory like C. A bias and a row of factors go with
+        columns."""
+        return (self.m == 1 or (self.n == 1 and self.steps.ldc == 1)) and not self.epilogue.value_rows
 
     def swapped(self) -> "Problem":
         """C^T as a problem, whose first operand is B."""

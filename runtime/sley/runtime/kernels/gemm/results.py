@@ -109,15 +109,13 @@ class Results(GemmEmitter):
                 k.add(target, target, t.tile_m)
             k.vector(0, 0, 0, wait=(self.acc_done, self.out_free) if narrow else self.acc_done)
             if epilogue.scale or epilogue.bias:
-                if epilogue.scale:
+                if epilogue.scale and not epilogue.scale_rows:
                     k.vrow(VectorRow.SCALE, arg["scale"], splat=True)
                 k.mov(source, self.half)
-                if epilogue.bias:
-                    k.mov(target, self.bias)
+                if epilogue.value_rows:
+                    k.mov(target, self.values)
                 with k.loop(count):
-                    if epilogue.bias:
-                        k.vrow(VectorRow.BIAS, target)
-                        k.add(target, target, 1)
+                    self._take_values(target)
                     k.vector(source, source, rows, dtype=self._sums, bias=epilogue.bias, scale=epilogue.scale)
                     k.add(source, source, t.tile_m)
             k.mov(source, self.half)
@@ -139,8 +137,8 @@ class Results(GemmEmitter):
                         k.add(register, register, t.tile_m)
             done = (self.acc_free, self.out_done) if narrow else (self.out_done,)
             k.vector(0, 0, 0, signal=(*done, self.c_free))
-        if epilogue.bias:
-            self._next_bias(self.bias)
+        if epilogue.value_rows:
+            self._next_values(self.values)
 
     def _vector(self, rows: Value, columns: Value) -> None:
         """The epilogue, one column tile at a time."""
@@ -154,21 +152,25 @@ class Results(GemmEmitter):
             out=epilogue.result,
         )
         halves = place.halves
-        with k.scratch("tiles acc out bias") as (tiles, acc, out, bias):
+        with k.scratch("tiles acc out value") as (tiles, acc, out, value):
             count = self._count(tiles, columns, self.config.array * halves)
             k.mov(acc, self.half)
             result_row(k, out, self.half, self.place, epilogue.narrow)
-            if epilogue.bias:
-                k.mov(bias, self.bias)
+            if epilogue.value_rows:
+                k.mov(value, self.values)
             k.vector(0, 0, 0, wait=(self.acc_done, self.out_free) if epilogue.narrow else self.acc_done)
             with k.loop(count):
                 for half in range(halves):
-                    if epilogue.bias:
-                        k.vrow(VectorRow.BIAS, bias)
-                        k.add(bias, bias, 1)
+                    self._take_values(value)
                     vector(acc, out, rows, out_half=half)
                     k.add(acc, acc, t.tile_m)
                 k.add(out, out, t.tile_m)
             k.vector(0, 0, 0, signal=(self.acc_free, self.out_done) if epilogue.narrow else self.out_done)
-        if epilogue.bias:
-            self._next_bias(self.bias)
+        if epilogue.value_rows:
+            self._next_values(self.values)
+
+    def _take_values(self, at: Register) -> None:
+        """Bias and scale of a column tile, from row ``at`` on, which goes to the next one."""
+        for name in self.problem.epilogue.row_names:
+            self.k.vrow(VectorRow[name.upper()], at)
+            self.k.add(at, at, 1)

@@ -95,7 +95,7 @@ def spare_folds(depth: Sizes, folds: Sizes, slots: Sizes) -> Sizes:
 
 def margin_fits(config: ChipConfig, problem: Problem, tiling: Tiling) -> bool:
     """Whether B may have a margin: chunks of one fold, so that column tiles are multiplied in the order in which they
-    lie, and macro tiles that are never wider than the one before. The place of a bias relies on whole slots."""
+    lie, and macro tiles that are never wider than the one before. The place of bias and scale relies on whole slots."""
     p, t = problem, tiling
     narrowest = (p.n - 1) % t.tile_n // config.array + 1
     one_fold = t.chunk == config.fold_depth(p.dtype) < p.k
@@ -104,7 +104,7 @@ def margin_fits(config: ChipConfig, problem: Problem, tiling: Tiling) -> bool:
         and t.slots == 2
         and t.resident == "a"
         and p.batch == 1
-        and not (p.trans_b or p.epilogue.bias)
+        and not (p.trans_b or p.epilogue.value_rows)
         and 2 <= t.margin <= narrowest
     )
 
