@@ -36,6 +36,7 @@ def check(put: Put, lay: Callable[..., Any]) -> Check:
             case.w.view(BF16) if case.w.dtype == np.uint16 else case.w,
             stride=case.stride,
             padding=case.padding,
+            padding_value=case.padding_value,
             dilation=case.dilation,
             groups=case.groups,
             bias=None if case.bias is None else put(device, case.bias),

@@ -33,6 +33,7 @@ def conv2d(
     *,
     stride: Pair = 1,
     padding: Padding = 0,
+    padding_value: int = 0,
     dilation: Pair = 1,
     groups: int = 1,
     bias: Buffer | ArrayLike | None = None,
@@ -47,7 +48,7 @@ def conv2d(
 
     int8 is summed exactly in int32, bf16 in fp32: channel blocks of N, the array's columns; in each the taps, row by
     row; of each tap the channels of the block; rounded after every addition. float32 is cut into parts of bf16, as by
-    ``matmul``: the channels of a group are there once for each product of parts. Pixels outside of the image are +0.
+    ``matmul``: the channels of a group are there once for each product of parts. Pixels outside of the image are ``padding_value``.
     Then every sum gets the ``bias`` of its output channel, is multiplied by ``scale`` in fp32, is clipped below zero if
     ``relu``, and converted to the type of the result; each step only if asked for, each rounded half to even.
 
@@ -58,7 +59,8 @@ def conv2d(
         once; an array is packed in every call, and one of the device is read back for that, which waits for all work
         so far.
     stride, dilation: one number, or those along y and x; 1 or more.
-    padding: zeros around the image: one number, those along y and x, or ((top, bottom), (left, right)).
+    padding: pixels around the image: one number, those along y and x, or ((top, bottom), (left, right)).
+    padding_value: what these are: 0, or, of int8 images, a number from -128 to 127, such as a zero point.
     groups: output group g sees the channels of input group g alone; channels and outputs are multiples of it.
     bias: [outputs]; int32 for int8, else float32. int8 needs a ``scale`` then, and no sum may wrap, as in
         ``blas.gemm``.
@@ -94,6 +96,8 @@ def conv2d(
             f"x is {x.dtype} and w {numpy_type(weights.dtype)}; both operands of conv2d have one type: use astype"
         )
     check_operands(device.config, operands)
+    if padding_value and (operands is not ElementType.INT8 or not -128 <= padding_value < 128):
+        raise BadRequest(f"padding_value is {padding_value}; images of int8 take -128 to 127, those of floats 0 alone")
     axes = axes_of(x.shape, weights.shape[:2], stride, padding, dilation)
     channels, outputs = channels_of(x.shape, weights.shape, groups)
     products = weights.shape[0] * weights.shape[1] * weights.shape[2]
@@ -119,7 +123,7 @@ def conv2d(
     epilogue = Epilogue(result, values.bias is not None, values.scale is not None, relu, scale_rows=rows)
     (image, row, pixel, _), (out_image, out_row, out_pixel, _) = x.strides, out.strides
     steps = Steps(pixel, row, out_pixel, out_row, image, out_image)
-    problem = Conv(*axes, channels, outputs, products, steps, operands, epilogue, x.shape[0])
+    problem = Conv(*axes, channels, outputs, products, steps, operands, epilogue, x.shape[0], padding_value)
     run = stream or device.stream
     for part in parts_of(device.config, problem, groups):
         first, column, channel = part.x_at

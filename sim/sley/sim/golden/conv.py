@@ -21,6 +21,7 @@ def conv2d(
     *,
     stride: tuple[int, int] = (1, 1),
     padding: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0)),
+    padding_value: int = 0,
     dilation: tuple[int, int] = (1, 1),
     groups: int = 1,
     bias: Array | None = None,
@@ -35,7 +36,7 @@ def conv2d(
     x, w: ``np.int8``, or bf16 as ``np.uint16``: [images, y, x, channels] and [taps y, taps x, channels / groups,
         outputs].
     result: type of the result, by numpy's name.
-    stride, dilation: along y and x. padding: zeros before and behind, along y and x.
+    stride, dilation: along y and x. padding: pixels before and behind, along y and x, which are padding_value.
     bias: [outputs], ``np.int32`` for int8, fp32 as ``np.uint32`` for bf16 operands. scale: rounded to fp32; one for
         all, or [outputs]. relu: as in VECTOR.
     block: channels whose taps are added before those of the next block, N of the array. int8 has no such order.
@@ -45,7 +46,7 @@ def conv2d(
     Floats as bit patterns: ``np.uint32`` for float32, ``np.uint16`` for bfloat16.
     """
     integer, outputs = x.dtype == np.int8, w.shape[3]
-    padded = np.pad(x, ((0, 0), *padding, (0, 0)))
+    padded = np.pad(x, ((0, 0), *padding, (0, 0)), constant_values=padding_value)
     inside, outside = w.shape[2], outputs // groups
     parts = [
         _sums(

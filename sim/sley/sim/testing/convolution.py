@@ -24,6 +24,7 @@ class Convolution:
     result: str
     stride: tuple[int, int] = (1, 1)
     padding: Sides = ((0, 0), (0, 0))
+    padding_value: int = 0
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
     bias: NDArray[Any] | None = None
@@ -32,7 +33,7 @@ class Convolution:
 
     def __str__(self) -> str:
         shapes = f"{self.x.dtype} {self.x.shape} by {self.w.shape} to {self.result}"
-        steps = f"{self.stride=}, {self.padding=}, {self.dilation=}, {self.groups=}"
+        steps = f"{self.stride=}, {self.padding=} of {self.padding_value}, {self.dilation=}, {self.groups=}"
         rows = f"bias {self.bias is not None}, scale {np.ndim(self.scale) if self.scale is not None else None}"
         return f"{shapes}, {steps}, {rows}, {self.relu=}"
 
@@ -44,6 +45,7 @@ class Convolution:
             self.result,
             stride=self.stride,
             padding=self.padding,
+            padding_value=self.padding_value,
             dilation=self.dilation,
             groups=self.groups,
             bias=self.bias,
@@ -117,7 +119,8 @@ def random_convolution(
                 bias = rng.integers(-(1 << 20), 1 << 20, outputs, np.int32)
                 if bf16:
                     bias = float32.to_bits(rng.normal(size=outputs))
-    return Convolution(x, w, result, stride, padding, dilation, groups, bias, scale, relu)
+    outside = 0 if bf16 or rng.random() < 0.6 else int(rng.integers(-128, 128))
+    return Convolution(x, w, result, stride, padding, outside, dilation, groups, bias, scale, relu)
 
 
 def _two(numbers: NDArray[Any]) -> tuple[int, int]:

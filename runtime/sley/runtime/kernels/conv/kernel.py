@@ -71,6 +71,8 @@ class _Convolution(Products):
         act_count = 0 if isinstance(self.tile_width, Register) else self.tile_width
         k.set(Unit.MATRIX, act_stride=self.patch_x.stride, act_count=act_count)
         k.set(Unit.MATRIX, act_stride2=self.patch_y.stride * self.place.pitch)
+        if p.outside:
+            k.set(Unit.LOAD, fill=(p.outside & 0xFF) * 0x01010101)  # channels that there are not have weights of 0
 
     def _image_steps(self) -> dict[str, int]:
         """Bytes from image to image, by argument."""
