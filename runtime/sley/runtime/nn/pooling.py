@@ -70,13 +70,14 @@ def avg_pool2d(
     stride: Pair | None = None,
     padding: Padding = 0,
     count_include_pad: bool = True,
+    scale: float = 1.0,
     out: Buffer | None = None,
     stream: Stream | None = None,
 ) -> Buffer:
     """The mean under each window of int8 or bf16 images [images, y, x, channels]; returns before the work is done.
 
     bf16 is added in fp32, tap after tap, row by row of the window, from its first one on; padding is +0. Each addition
-    is rounded half to even. The sum is multiplied by 1 / taps, an fp32 number, and the product rounded to bf16. int8 is
+    is rounded half to even. The sum is multiplied by scale / taps, an fp32 number, and the product rounded to bf16. int8 is
     summed exactly in int32; the sum is converted to fp32, multiplied by the same factor, rounded half to even and
     saturated.
 
@@ -88,25 +89,30 @@ def avg_pool2d(
     window, stride, padding, out, stream: as for ``max_pool2d``.
     count_include_pad: whether padding counts as taps. If not, borders have factors of their own: their outputs are
         launches of their own.
+    scale: a factor above 0, as that between the scales of what int8 stands for.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
     _check_arrays("avg_pool2d", x, out, stream)
+    if not scale > 0:
+        raise BadRequest(f"scale is {scale}; it is above 0")
     axes = _axes(x, window, stride, padding)
     problem, out = _problem(x, axes, BinaryOp.ADD, out)
     run = stream or Device.of(x).stream
     if count_include_pad:
-        launch(run, problem, x, out, _factor(problem.taps))
+        launch(run, problem, x, out, _factor(problem.taps, scale))
         return out
     for y0, y, taps_y in _parts(axes[0]):
         for x0, across, taps_x in _parts(axes[1]):
             part = replace(problem, y=y, x=across)
             row, column = axes[0].size - y.size, axes[1].size - across.size
-            launch(run, part, x[:, row:, column:], out[:, y0:, x0:], _factor(taps_y * taps_x))
+            launch(run, part, x[:, row:, column:], out[:, y0:, x0:], _factor(taps_y * taps_x, scale))
     return out
 
 
-def global_avg_pool2d(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
+def global_avg_pool2d(
+    x: Buffer, *, scale: float = 1.0, out: Buffer | None = None, stream: Stream | None = None
+) -> Buffer:
     """The mean of each channel of each image, [images, 1, 1, channels]: ``avg_pool2d`` with the image as the window.
 
     The order is that of ``avg_pool2d``: pixel after pixel, row by row, rounded after every addition for bf16; PyTorch's
@@ -114,18 +120,18 @@ def global_avg_pool2d(x: Buffer, *, out: Buffer | None = None, stream: Stream | 
 
     Parameters
     ----------
-    x, out, stream: as for ``max_pool2d``.
+    x, out, stream: as for ``max_pool2d``. scale: as for ``avg_pool2d``.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
     _check_arrays("global_avg_pool2d", x, out, stream)
     if len(x.shape) != 4 or 0 in x.shape:
         raise ShapeMismatch(f"x has shape {x.shape}; images are [images, y, x, channels], each at least 1")
-    return avg_pool2d(x, (x.shape[1], x.shape[2]), out=out, stream=stream)
+    return avg_pool2d(x, (x.shape[1], x.shape[2]), scale=scale, out=out, stream=stream)
 
 
-def _factor(taps: int) -> float:
-    return float(np.float32(1 / taps))
+def _factor(taps: int, scale: float) -> float:
+    return float(np.float32(scale / taps))
 
 
 def _check_arrays(name: str, x: Buffer, out: Buffer | None, stream: Stream | None) -> None:

@@ -11,7 +11,7 @@ from sley.runtime.kernels.epilogue import PLAIN, Epilogue
 class Axis:
     """One axis of the image: ``size`` pixels of the input, ``out`` of the output, ``taps`` of the window.
 
-    Output o adds, for each tap t, input ``o * stride - pad + t * dilation``; what is outside of the input is a constant.
+    Output o adds, for each tap t, input ``o * stride - pad + t * dilation``; outside of the input is a constant.
     """
 
     size: int

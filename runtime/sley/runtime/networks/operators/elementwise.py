@@ -91,8 +91,8 @@ def binary(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
 @operator("Region")
 def region(c: Compilation, node: Node, *values: Value) -> Buffer:
     """What the pass ``regions`` made of several operators."""
-    arrays = [c.array(value) for value in values]
-    return mapped("region", node.attributes["region"], *arrays, dtype=FP32, computed=FP32, stream=c.stream)
+    arrays, made = [c.array(value) for value in values], node.attributes["region"]
+    return mapped("region", made, *arrays, dtype=np.dtype(made.result), computed=FP32, stream=c.stream)
 
 
 @operator("Div")

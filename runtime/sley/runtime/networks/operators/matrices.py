@@ -11,6 +11,7 @@ from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.mapping import Operand
 
 
 @operator("MatMul")
@@ -116,25 +117,25 @@ def quantize(c: Compilation, node: Node, x: Buffer, scale: Value, zero: Value | 
     zero_type = np.dtype(np.uint8) if zero is None else zero.dtype
     if zero_type != np.int8:
         raise UnsupportedOperator(f"{node}: to {zero_type}; the device quantises to int8")
-    factor, shift = (_along(c, node, value, x) for value in (scale, zero))
-    wide = nn.div(x, factor, stream=c.stream)
-    wide = nn.round(wide, stream=c.stream)
-    return nn.cast(nn.add(wide, shift, stream=c.stream), np.int8, stream=c.stream)
+    return nn.quantize(x, _along(c, node, scale, x), _along(c, node, zero, x), stream=c.stream)
 
 
 @operator("DequantizeLinear")
 def dequantize(c: Compilation, node: Node, x: Buffer, scale: Value, zero: Value | None = None) -> Buffer:
     factor = _along(c, node, scale, x)
-    shift: Any = 0.0 if zero is None else nn.cast(_along(c, node, zero, x), np.float32, stream=c.stream)
-    return nn.dequantize(x, factor, shift, stream=c.stream)
+    return nn.dequantize(x, factor, 0.0 if zero is None else _along(c, node, zero, x), stream=c.stream)
 
 
-def _along(c: Compilation, node: Node, value: Value | None, x: Buffer) -> Buffer:
+def _along(c: Compilation, node: Node, value: Value | None, x: Buffer) -> Operand:
     """Scales or zero points, one or one for each element of an axis."""
     if node.attributes.get("block_size", 0):
         raise UnsupportedOperator(f"{node}: scales of blocks")
     assert value is not None
-    array = c.array(value)
+    if isinstance(value, np.ndarray):
+        if value.size == 1:
+            return float(value.item())
+        value = value.astype(np.float32)
+    array = c.array(value) if value.dtype == np.float32 else nn.cast(c.array(value), np.float32, stream=c.stream)
     if array.size == 1:
         return array.reshape(*(1 for _ in x.shape))
     axis = node.attributes.get("axis", 1) % x.ndim
