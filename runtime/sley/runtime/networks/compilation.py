@@ -33,6 +33,8 @@ STORED = {np.dtype(np.int64): np.dtype(np.int32), np.dtype(np.uint32): np.dtype(
 """Types of networks that the device keeps in another one, after a look at their range."""
 SHIFTED = {np.dtype(np.uint8): np.dtype(np.int8)}
 """Types of inputs and outputs that the device keeps 128 less; the pass ``signed`` sees to it that operators know."""
+OURS = ("relu", "precision")
+"""Attributes that passes give to operators of ONNX."""
 ON_HOST = ("Shape", "Size", "Range", "ConstantOfShape", "Constant")
 """Operators that are always of shapes and constants alone."""
 
@@ -135,11 +137,9 @@ class Compilation:
             result = values[node.outputs[0]]
             assert result is not None
             return [result]
-        if node.attributes.get("relu"):
-            attributes = {name: value for name, value in node.attributes.items() if name != "relu"}
-            (plain,) = self._fold(replace(node, attributes=attributes), inputs)
-            return [np.maximum(plain, 0)]
-        return self._fold(node, inputs)
+        attributes = {name: value for name, value in node.attributes.items() if name not in OURS}
+        found = self._fold(replace(node, attributes=attributes), inputs)
+        return [np.maximum(value, 0) for value in found] if node.attributes.get("relu") else found
 
 
 class CompiledNetwork:

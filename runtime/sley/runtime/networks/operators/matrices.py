@@ -9,6 +9,7 @@ import numpy as np
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
+from sley.runtime.networks.operators.images import precision_of
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.mapping import Operand
@@ -16,7 +17,7 @@ from sley.runtime.nn.mapping import Operand
 
 @operator("MatMul")
 def matmul(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
-    return nn.matmul(c.array(x), c.array(y), precision=c.precision, stream=c.stream)
+    return nn.matmul(c.array(x), c.array(y), precision=precision_of(c, node), stream=c.stream)
 
 
 @operator("Gemm")
@@ -24,7 +25,7 @@ def gemm(c: Compilation, node: Node, a: Value, b: Value, bias: Value | None = No
     left, right = c.array(a), c.array(b)
     left = left.T if node.attributes.get("transA", 0) else left
     right = right.T if node.attributes.get("transB", 0) else right
-    result = nn.matmul(left, right, precision=c.precision, stream=c.stream)
+    result = nn.matmul(left, right, precision=precision_of(c, node), stream=c.stream)
     alpha, beta = node.attributes.get("alpha", 1.0), node.attributes.get("beta", 1.0)
     if alpha != 1:
         result = nn.mul(result, alpha, stream=c.stream)

@@ -14,6 +14,7 @@ from sley.runtime.networks.operators.shapes import dense
 from sley.runtime.networks.registry import operator
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.gemm import gemm
+from sley.runtime.nn.mapping import mapped
 
 
 @operator("QuantizedConv")
@@ -49,6 +50,27 @@ def quantized_matmul(
     rows, weights = dense(c, c.array(x)), c.array(w)
     result = gemm(rows.reshape(-1, rows.shape[-1]), weights, **_epilogue(c, node, bias, scale))
     return result.reshape(*rows.shape[:-1], weights.shape[-1])
+
+
+@operator("DynamicMatMul")
+def dynamic_matmul(c: Compilation, node: Node, x: Buffer, w: Value, scale: Value, bias: Value | None = None) -> Buffer:
+    """Rows of float32, each quantised by its largest absolute value, by int8 weights [inputs, outputs] with a scale for
+    each output; the bias is float32."""
+    rows, weights = dense(c, x).reshape(-1, x.shape[-1]), c.array(w)
+    factors = nn.absmax_scale(rows, -1, stream=c.stream)
+    integers = nn.quantize(rows, factors, stream=c.stream)
+    products = gemm(integers, weights, scale=c.array(scale), dtype=np.float32, stream=c.stream)
+    values = (products, factors) if bias is None else (products, factors, c.array(bias))
+    result = mapped("dynamic", _scaled if bias is None else _scaled_biased, *values, stream=c.stream)
+    return result.reshape(*x.shape[:-1], weights.shape[-1])
+
+
+def _scaled(product: Any, factor: Any) -> Any:
+    return product * factor
+
+
+def _scaled_biased(product: Any, factor: Any, bias: Any) -> Any:
+    return product * factor + bias
 
 
 def _epilogue(c: Compilation, node: Node, bias: Value | None, scale: Value | None) -> dict[str, Any]:

@@ -135,15 +135,17 @@ class _Fusion:
 
     def _behind(self, node: Node, product: Product) -> list[Behind]:
         """What may become part of it, most first."""
-        nodes, bias = [node], None
+        nodes = [node]
+        bias: Array | None = None
         low, high = -np.inf, np.inf
         found = [Behind((node,), None, low, high, None)]
         while self.network.alone(nodes[-1].outputs[0], self.uses):
             (follower,) = self.uses[nodes[-1].outputs[0]]
-            if follower.operator == "Add" and len(nodes) == 1:
-                bias = self._added(node, follower, len(product.unit))
-                if bias is None:
+            if follower.operator == "Add" and (low, high) == (-np.inf, np.inf):
+                added = self._added(node, follower, nodes[-1].outputs[0], len(product.unit))
+                if added is None:
                     break
+                bias = added if bias is None else bias + added
             elif follower.operator == "Relu":
                 low = max(low, 0.0)
             elif follower.operator == "Clip" and (ends := self._ends(follower)) is not None:
@@ -169,9 +171,9 @@ class _Fusion:
             ends[place] = float(self.constants[name].item()) if name else ends[place]
         return ends[0], ends[1]
 
-    def _added(self, node: Node, follower: Node, outputs: int) -> Array | None:
+    def _added(self, node: Node, follower: Node, before: str, outputs: int) -> Array | None:
         """A bias that is added, of one value, or one for each output; else ``None``."""
-        name = follower.inputs[follower.inputs[0] == node.outputs[0]]
+        name = follower.inputs[follower.inputs[0] == before]
         integers = dequantizer(self.network, self.makers, name)
         known = self.constants.get(name if integers is None else integers.name)
         if known is None:
@@ -205,7 +207,7 @@ class _Fusion:
         if abs(bias).max(initial=0) > (1 << 31) - 1 - 16384 * product.depth:
             return None
         output = behind.output
-        names = [f"{output}.{part}" for part in ("weights", "bias", "scale")]
+        names = [f"{output}.sums.{part}" for part in ("weights", "bias", "scale")]
         factor = scale[:1].reshape(()) if (scale == scale[0]).all() else scale
         self.constants |= dict(zip(names, (product.weights, bias.astype(np.int32), factor), strict=True))
         attributes: dict[str, Any] = {"result": "float32" if made is None else "int8"}

@@ -93,7 +93,9 @@ class _Signed:
             return node  # of a network that this pass has seen before
         scale = self.constants.get(node.inputs[1])
         zeros = zero if zero is not None else np.zeros(() if scale is None else scale.shape, np.uint8)
-        return replace(node, inputs=(self._signed(node.inputs[0]), node.inputs[1], self._constant(node, "zero", less(zeros))))
+        return replace(
+            node, inputs=(self._signed(node.inputs[0]), node.inputs[1], self._constant(node, "zero", less(zeros)))
+        )
 
     def _signed(self, name: str) -> str:
         """The value as int8; a constant is another one then."""
