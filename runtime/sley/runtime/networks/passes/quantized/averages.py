@@ -19,7 +19,8 @@ def fuse_averages(network: Network) -> Network:
     uses, makers = network.uses(), makers_of(network)
     instead: dict[int, list[Node]] = {}
     for node in network.nodes:
-        if node.operator not in ("AveragePool", "GlobalAveragePool") or not network.alone(node.outputs[0], uses):
+        average = node.operator in ("AveragePool", "GlobalAveragePool") or _of_images(network, node)
+        if not average or not network.alone(node.outputs[0], uses):
             continue
         (follower,) = uses[node.outputs[0]]
         x, made = dequantizer(network, makers, node.inputs[0]), quantizer(network, follower)
@@ -33,7 +34,18 @@ def fuse_averages(network: Network) -> Network:
             continue
         if node.operator == "AveragePool" and len(node.attributes["kernel_shape"]) != 2:
             continue
-        attributes: dict[str, Any] = {**node.attributes, "scale": float(np.float32(x.scale / made.scale))}
+        kept = node.attributes if node.operator == "AveragePool" else {}
+        attributes: dict[str, Any] = {**kept, "scale": float(np.float32(x.scale / made.scale))}
         new = Node("QuantizedPool", (x.name,), follower.outputs, attributes, node.name, node.version)
         instead |= {id(node): [], id(follower): [new]}
     return network.with_nodes([new for node in network.nodes for new in instead.get(id(node), [node])])
+
+
+def _of_images(network: Network, node: Node) -> bool:
+    """Whether a mean is that of each channel of images."""
+    type = network.types.get(node.inputs[0])
+    if node.operator != "ReduceMean" or type is None or type.shape is None or len(type.shape) != 4:
+        return False
+    known = network.constants.get(node.inputs[1]) if len(node.inputs) > 1 else np.array(node.attributes.get("axes", ()))
+    axes = set() if known is None else {int(axis) % 4 for axis in known.ravel()}
+    return bool(node.attributes.get("keepdims", 1)) and axes == {2, 3}
