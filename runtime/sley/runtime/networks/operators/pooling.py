@@ -34,7 +34,8 @@ def pool(c: Compilation, node: Node, x: Buffer) -> Any:
             pads[place] = before, max((out - 1) * step + wide - size - before, behind)
     view = channels_last(c, x)
     if node.operator == "MaxPool" and _direct(node, x.dtype, window, pads):
-        return channels_first(nn.max_pool2d(view, window, stride=steps, padding=tuple(pads), stream=c.stream))
+        padding: Any = tuple(pads)
+        return channels_first(nn.max_pool2d(view, window, stride=steps, padding=padding, stream=c.stream))
     if node.operator == "MaxPool":
         lowest = -float("inf") if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
         padded = nn.pad(view, [*pads, (0, 0)], lowest, stream=c.stream) if any(map(sum, pads)) else view

@@ -91,11 +91,12 @@ def quantized_pool(c: Compilation, node: Node, x: Buffer) -> Buffer:
     if "kernel_shape" not in node.attributes:
         return channels_first(nn.global_avg_pool2d(view, scale=scale, stream=c.stream))
     window = tuple(node.attributes["kernel_shape"])
+    pads: Any = tuple(sides_of(node, x.shape[2:], window))
     result = nn.avg_pool2d(
         view,
         window,
         stride=tuple(node.attributes.get("strides", [1, 1])),
-        padding=tuple(sides_of(node, x.shape[2:], window)),
+        padding=pads,
         count_include_pad=bool(node.attributes.get("count_include_pad", 0)),
         scale=scale,
         stream=c.stream,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from sley.runtime.networks.passes.constants import Fold
 from sley.runtime.networks.quantizer.evaluation import signal_to_noise
 from sley.runtime.networks.quantizer.layers import Layer
 from sley.runtime.networks.quantizer.ranges import Scale, weights_rounded
-
 
 FEWEST = 64
 """Times that an output channel must have been seen for its mean error to be known."""
@@ -75,7 +74,8 @@ class Measure:
         assert w is not None
         error, real = self.errors[layer.name], results[0].astype(np.float64)
         difference = self._of(node, self._rounded(layer, x), self.integers[layer.name], inputs) - real
-        narrow = self._of(node, *(value.astype(BF16).astype(np.float32) for value in (x, w)), inputs) - real
+        parts = [value.astype(BF16).astype(np.float32) for value in (x, w)]
+        narrow = self._of(node, parts[0], parts[1], inputs) - real
         channels = 1 if node.operator == "Conv" else real.ndim - 1
         others = tuple(axis for axis in range(real.ndim) if axis != channels)
         error.signal += float(np.square(real).sum())
@@ -85,7 +85,7 @@ class Measure:
         error.count += real.size // real.shape[channels]
 
     def _of(self, node: Node, x: Array, w: Array, inputs: Sequence[Array | None]) -> Array:
-        (found,) = self.fold(replace(node), [x, w, *inputs[2:]])
+        (found,) = self.fold(node, [x, w, *inputs[2:]])
         return found
 
     def _rounded(self, layer: Layer, x: Array) -> Array:

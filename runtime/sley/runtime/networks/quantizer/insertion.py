@@ -113,8 +113,8 @@ class _Insertion:
         """Reals as integers and back."""
         integers = f"{output}.integers"
         numbers = (
-            self._constant(f"{output}.scale", np.float32(scale.scale)),
-            self._constant(f"{output}.zero", np.int8(scale.zero)),
+            self._constant(f"{output}.scale", np.array(scale.scale, np.float32)),
+            self._constant(f"{output}.zero", np.array(scale.zero, np.int8)),
         )
         self.nodes.append(Node("QuantizeLinear", (real, *numbers), (integers,), {}, f"{output}.quantise", VERSION))
         self.nodes.append(Node("DequantizeLinear", (integers, *numbers), (output,), {}, f"{output}.real", VERSION))

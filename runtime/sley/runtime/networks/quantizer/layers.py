@@ -10,8 +10,17 @@ import numpy as np
 from sley.runtime.networks.graph import Array, Network, Node
 from sley.runtime.networks.passes.quantized.parameters import makers_of
 
-SAME = ("DepthToSpace", "Flatten", "Identity", "MaxPool", "Reshape", "SpaceToDepth", "Squeeze", "Transpose")
-SAME += ("Unsqueeze",)
+SAME = (
+    "DepthToSpace",
+    "Flatten",
+    "Identity",
+    "MaxPool",
+    "Reshape",
+    "SpaceToDepth",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+)
 """Operators whose result has the integers of their input."""
 ALIKE = ("AveragePool", "Concat", "GlobalAveragePool")
 """Operators whose result has the scale of their inputs."""
@@ -53,10 +62,15 @@ def layers_of(network: Network) -> list[Layer]:
             found.append(Layer(node, 0))
         elif node.operator == "MatMul" and known.ndim == 2:
             found.append(Layer(node, 1))
-        elif node.operator == "Gemm" and not node.attributes.get("transA", 0):
-            if node.attributes.get("alpha", 1.0) == node.attributes.get("beta", 1.0) == 1.0:
-                found.append(Layer(node, 0 if node.attributes.get("transB", 0) else 1))
+        elif node.operator == "Gemm" and _plain(node):
+            found.append(Layer(node, 0 if node.attributes.get("transB", 0) else 1))
     return found
+
+
+def _plain(gemm: Node) -> bool:
+    """Whether it is x · W + bias."""
+    factors = {gemm.attributes.get(name, 1.0) for name in ("alpha", "beta")}
+    return factors == {1.0} and not gemm.attributes.get("transA", 0)
 
 
 class Values:

@@ -9,8 +9,21 @@ from dataclasses import replace
 from sley.runtime.networks.graph import Network, Node, TensorType
 from sley.runtime.networks.passes.quantized.parameters import INT8, Integers, dequantizer, quantizer
 
-MOVES = ("Concat", "DepthToSpace", "Flatten", "Identity", "MaxPool", "Reshape", "Slice", "SpaceToDepth", "Squeeze")
-MOVES += ("Transpose", "Unsqueeze")
+ALONE = tuple(
+    [
+        "DepthToSpace",
+        "Flatten",
+        "Identity",
+        "MaxPool",
+        "Reshape",
+        "Slice",
+        "SpaceToDepth",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    ]
+)
+MOVES = ("Concat", *ALONE)
 """Operators that may move integers as they move reals. MaxPool keeps the largest, and the scale is above 0."""
 
 

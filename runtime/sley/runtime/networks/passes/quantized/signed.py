@@ -52,7 +52,10 @@ class _Signed:
         if not any(self._is_unsigned(name) for name in node.inputs):
             return node
         if node.operator == "Cast" and node.attributes["to"] == FLOAT_NUMBER:
-            scale, zero = self._constant(node, "scale", np.float32(1)), self._constant(node, "zero", np.int8(-SHIFT))
+            scale, zero = (
+                self._constant(node, part, value)
+                for part, value in (("scale", np.array(1, np.float32)), ("zero", np.array(-SHIFT, INT8)))
+            )
             return replace(node, operator="DequantizeLinear", inputs=(node.inputs[0], scale, zero), attributes={})
         if node.operator not in TAKE:
             self.refused.append(str(node))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from sley.runtime.networks.graph import Network, Node
+from sley.runtime.networks.graph import Array, Network, Node
 from sley.runtime.networks.passes.quantized.parameters import INT8, dequantizer, makers_of, quantizer
 from sley.runtime.networks.region import Region, Step
 
@@ -43,5 +43,5 @@ def fuse_sums(network: Network) -> Network:
     return network.with_nodes([new for node in network.nodes for new in instead.get(id(node), [node])])
 
 
-def _number(value: float) -> float:
+def _number(value: Array | float) -> float:
     return float(np.float32(value))
