@@ -44,9 +44,8 @@ def quantize(
         correction=correction,
     )
     save_network(optimised(made, fold), output)
-    console = Console()
-    console.print(errors.table())
-    console.print(f"{output}: {errors.share:.1%} of the products are of int8")
+    Console().print(errors.table())
+    typer.echo(f"{output}: {errors.share:.1%} of the products are of int8")
     if report is not None:
         report.write_text(errors.json() + "\n")
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sley.runtime.networks.graph import Array, Network, Node, TensorType
-from sley.runtime.networks.quantizer.layers import Layer
+from sley.runtime.networks.passes.quantized.parameters import makers_of
+from sley.runtime.networks.quantizer.layers import SAME, Layer
 from sley.runtime.networks.quantizer.ranges import Scale, weight_integers, weight_scales
 
 VERSION = 21
@@ -38,6 +39,7 @@ class _Insertion:
         self.choices = {id(choice.layer.node): choice for choice in choices}
         self.constants, self.types = dict(network.constants), dict(network.types)
         self.nodes: list[Node] = []
+        self.makers = makers_of(network)
         self.renamed: dict[str, str] = {}
         self.behind: list[Node] = []
 
@@ -48,7 +50,8 @@ class _Insertion:
                 self.renamed[name] = self._through(name, f"{name}.quantised", self.scales[name], type)
         for node in self.network.nodes:
             choice = self.choices.get(id(node))
-            inputs = tuple(self.renamed.get(name, name) for name in node.inputs)
+            wanted = self._real if choice is not None and choice.kind != "int8" else self._quantised
+            inputs = tuple(wanted(name) for name in node.inputs)
             made = [name for name in node.outputs if name in self.scales]
             outputs = tuple(f"{name}.real" if name in made else name for name in node.outputs)
             self._add(replace(node, inputs=inputs, outputs=outputs), choice)
@@ -57,6 +60,25 @@ class _Insertion:
                 self.types[f"{name}.real"] = type
                 self._through(f"{name}.real", name, self.scales[name], type)
         return replace(self.network.with_nodes(self.nodes, self.constants), types=self.types)
+
+    def _quantised(self, name: str) -> str:
+        return self.renamed.get(name, name)
+
+    def _real(self, name: str) -> str:
+        """A value that no integers were made of on its way, for a layer that stays real."""
+        if name in self.scales:
+            return name if name in self.network.inputs else f"{name}.real"
+        maker = self.makers.get(name)
+        if maker is None or maker.operator not in SAME or len(maker.outputs) != 1:
+            return name
+        before = self._real(maker.inputs[0])
+        if before == maker.inputs[0]:
+            return name
+        output = f"{name}.unquantised"
+        if output not in self.types:
+            self.types[output] = self.types.get(name, UNKNOWN)
+            self.nodes.append(replace(maker, inputs=(before, *maker.inputs[1:]), outputs=(output,)))
+        return output
 
     def _add(self, node: Node, choice: Choice | None) -> None:
         """The node, or what it becomes."""
