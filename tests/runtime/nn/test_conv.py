@@ -30,7 +30,14 @@ def check(put: Put, lay: Callable[..., Any]) -> Check:
         rng = np.random.default_rng(case.x.size)
         expected, views = case.expected(device.config), bool(rng.integers(2))
         x, out = lay(device, rng, case.x, rows=True), lay(device, rng, np.zeros_like(expected), rows=True)
-        scale = case.scale
+        scale, residual = case.scale, None
+        if case.residual is not None:
+            residual = device.array(case.residual)
+            if views:  # in memory as the result is
+                steps = zip(expected.shape, out.view.strides, strict=True)
+                held = device.empty((1 + sum((size - 1) * step for size, step in steps),), np.int8)
+                residual = held.strided(expected.shape, out.view.strides)
+                residual.write(case.residual)
         found = nn.conv2d(
             x.view if views else put(device, case.x),
             case.w.view(BF16) if case.w.dtype == np.uint16 else case.w,
@@ -42,6 +49,8 @@ def check(put: Put, lay: Callable[..., Any]) -> Check:
             bias=None if case.bias is None else put(device, case.bias),
             scale=device.array(scale) if isinstance(scale, np.ndarray) else scale,
             relu=case.relu,
+            residual=residual,
+            residual_scale=case.residual_scale,
             dtype=case.result if case.result != "bfloat16" else BF16,
             out=out.view if views else None,
         )

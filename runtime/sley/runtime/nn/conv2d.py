@@ -39,6 +39,8 @@ def conv2d(
     bias: Buffer | ArrayLike | None = None,
     scale: float | Buffer | ArrayLike | None = None,
     relu: bool = False,
+    residual: Buffer | None = None,
+    residual_scale: float = 1.0,
     dtype: DTypeLike | None = None,
     precision: str = "highest",
     out: Buffer | None = None,
@@ -66,6 +68,8 @@ def conv2d(
         ``blas.gemm``.
     scale: factor of all sums, or one for each output channel, [outputs] of float32.
     relu: clip below zero; int8 operands need a ``scale`` then.
+    residual: int8 like the result, which is int8: times ``residual_scale`` in fp32 it is added last, before the
+        result is rounded. On chips with chains. It lies as ``out`` does, and has no byte in common with it.
     dtype: of the result: int32 (int8 operands, without scale), float32, bfloat16 (chips with bf16), int8. Default:
         int32, with scale int8, for other operands float32.
     precision: of float32 operands, as in ``matmul``; others have none.
@@ -84,7 +88,7 @@ def conv2d(
     if stream is not None and not isinstance(stream, Stream):
         raise UnsupportedType(f"stream is {stream!r}; give one of device.streams")
     device = Device.of(x)
-    for given in (x, w, bias, scale, out, stream):
+    for given in (x, w, bias, scale, residual, out, stream):
         if isinstance(given, Buffer | Stream):
             device.check_owner(given)
     if x.dtype == FP32 and not isinstance(w, ConvWeights):
@@ -106,6 +110,8 @@ def conv2d(
     check_result(device.config, operands, result, scale is not None)
     if operands is ElementType.INT8 and scale is None and (bias is not None or relu):
         raise BadRequest("bias and relu need a scale: the int32 result has no epilogue; give scale=1.0 for int8")
+    if residual is not None and (operands is not ElementType.INT8 or result is not ElementType.INT8 or relu):
+        raise BadRequest("a residual is for int8 operands and results, and no relu; add it by nn.add")
     shape, kind = (x.shape[0], axes[0].out, axes[1].out, outputs), numpy_type(result)
     if out is None:
         out = device.empty(shape, kind)
@@ -114,13 +120,16 @@ def conv2d(
     check_dense("x", x)
     check_dense("out", out)
     values = _Values.of(device, outputs, operands, bias, scale, result)
-    for name, operand in (("x", x), ("bias", values.bias), ("scale", values.scale)):
+    if residual is not None:
+        _check_residual(device, residual, out)
+    for name, operand in (("x", x), ("bias", values.bias), ("scale", values.scale), ("residual", residual)):
         if isinstance(operand, Buffer) and out.layout.overlaps(operand.layout):
             raise BadRequest(
                 f"out shares memory with {name}, which is still read while results are written: use another"
             )
     rows = isinstance(values.scale, Buffer)
-    epilogue = Epilogue(result, values.bias is not None, values.scale is not None, relu, scale_rows=rows)
+    has_bias, has_scale, joined = values.bias is not None, values.scale is not None, residual is not None
+    epilogue = Epilogue(result, has_bias, has_scale, relu, scale_rows=rows, residual=joined)
     (image, row, pixel, _), (out_image, out_row, out_pixel, _) = x.strides, out.strides
     steps = Steps(pixel, row, out_pixel, out_row, image, out_image)
     problem = Conv(*axes, channels, outputs, products, steps, operands, epilogue, x.shape[0], padding_value)
@@ -130,6 +139,8 @@ def conv2d(
         to_first, to_column, output = part.out_at
         source, target = x[first:, :, column:, channel:], out[to_first:, :, to_column:, output:]
         more = values.behind(output)
+        if residual is not None:
+            more += [residual[to_first:, :, to_column:, output:], float(residual_scale)]
         launch(run, part.problem, source, weights.packed(groups, part.form), target, *more)
     return out
 
@@ -164,6 +175,14 @@ class _Values:
         if self.scale is not None:
             found.append(self.scale[output:] if isinstance(self.scale, Buffer) else self.scale)
         return found
+
+
+def _check_residual(device: Device, residual: Buffer, out: Buffer) -> None:
+    if not device.config.vector_chains:
+        raise BadRequest(f"a residual takes chains, and the chip {device.config.name} has none; add it by nn.add")
+    steps = zip(out.shape, residual.strides, out.strides, strict=False)
+    if (residual.shape, residual.dtype) != (out.shape, out.dtype) or any(n > 1 and a != b for n, a, b in steps):
+        raise ShapeMismatch(f"residual is {residual!r}, and the result {out!r}; they have one shape, type and strides")
 
 
 def _weights(device: Device, w: ConvWeights | Buffer | ArrayLike) -> ConvWeights:

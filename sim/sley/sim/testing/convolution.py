@@ -1,6 +1,6 @@
 """Random convolutions with the result that the chip must give, for tests on any engine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,12 +30,14 @@ class Convolution:
     bias: NDArray[Any] | None = None
     scale: float | NDArray[Any] | None = None
     relu: bool = False
+    residual: NDArray[Any] | None = None
+    residual_scale: float = 1.0
 
     def __str__(self) -> str:
         shapes = f"{self.x.dtype} {self.x.shape} by {self.w.shape} to {self.result}"
         steps = f"{self.stride=}, {self.padding=} of {self.padding_value}, {self.dilation=}, {self.groups=}"
         rows = f"bias {self.bias is not None}, scale {np.ndim(self.scale) if self.scale is not None else None}"
-        return f"{shapes}, {steps}, {rows}, {self.relu=}"
+        return f"{shapes}, {steps}, {rows}, {self.relu=}, residual {self.residual is not None}"
 
     def expected(self, config: ChipConfig) -> NDArray[Any]:
         """By the golden function."""
@@ -51,6 +53,8 @@ class Convolution:
             bias=self.bias,
             scale=self.scale,
             relu=self.relu,
+            residual=self.residual,
+            residual_scale=self.residual_scale,
             block=config.array,
         )
 
@@ -120,7 +124,11 @@ def random_convolution(
                 if bf16:
                     bias = float32.to_bits(rng.normal(size=outputs))
     outside = 0 if bf16 or rng.random() < 0.6 else int(rng.integers(-128, 128))
-    return Convolution(x, w, result, stride, padding, outside, dilation, groups, bias, scale, relu)
+    case = Convolution(x, w, result, stride, padding, outside, dilation, groups, bias, scale, relu)
+    if config.vector_chains and not (bf16 or relu) and result == "int8" and rng.random() < 0.5:
+        like = random_int8(rng, case.expected(config).shape, kind)
+        case = replace(case, residual=like, residual_scale=float(rng.uniform(0.1, 2)))
+    return case
 
 
 def _two(numbers: NDArray[Any]) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from functools import partial
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space, VectorRow
-from sley.abi.types import SUM_TYPES
+from sley.abi.types import SUM_TYPES, ElementType
 from sley.runtime.assembler.operands import Register
 from sley.runtime.kernels.conv.loads import Loads
 from sley.runtime.kernels.conv.walk import Level, least
@@ -36,6 +36,8 @@ class Results(Loads):
                 k.set(Unit.STORE, count2=self.tile_height)
         if p.epilogue.scale and not p.epilogue.scale_rows:
             k.vrow(VectorRow.SCALE, self.arg["scale"], splat=True)
+        if p.epilogue.residual:
+            k.set(Unit.VECTOR, splat0=self.arg["factor"])
 
     @property
     def _flat(self) -> bool:
@@ -105,7 +107,7 @@ class Results(Loads):
             bias=epilogue.bias,
             scale=epilogue.scale,
             relu=epilogue.relu,
-            out=epilogue.result,
+            out=ElementType.FP32 if epilogue.residual else epilogue.result,
         )
         with k.scratch("count acc made value") as (count, acc, made, value):
             tiles = self.tile_count
@@ -119,15 +121,35 @@ class Results(Loads):
             result_row(k, made, self.half, self.place, epilogue.narrow)
             if self.has_values:
                 k.add(value, self.half, place.values_base)
-            waits = [self.acc_done, *([self.out_free] if epilogue.narrow else [])]
+            ready = self.residual_full if epilogue.residual else self.out_free
+            waits = [self.acc_done, *([ready] if epilogue.narrow else [])]
             k.vector(0, 0, 0, wait=[*waits, *([self.values_full] if self.has_values else [])])
             with k.loop(tiles):
                 for half in range(place.halves):
                     for name in epilogue.row_names:
                         k.vrow(VectorRow[name.upper()], value)
                         k.add(value, value, 1)
-                    vector(acc, made, self.tile_rows, out_half=half)
+                    if epilogue.residual:
+                        vector(acc, acc, self.tile_rows)
+                        self._join(acc, made, half)
+                    else:
+                        vector(acc, made, self.tile_rows, out_half=half)
                     k.add(acc, acc, t.pixels)
                 k.add(made, made, t.pixels)
             done = [self.out_done, *([self.acc_free] if epilogue.narrow else [])]
             k.vector(0, 0, 0, signal=[*done, *([self.values_free] if self.has_values else [])])
+
+    def _join(self, acc: Register, made: Register, half: int) -> None:
+        """The residual times its factor, and the sums in fp32, as int8 in place of the residual."""
+        self.k.set(Unit.VECTOR, b_row=acc)
+        self.k.vector(
+            made,
+            made,
+            self.tile_rows,
+            a_space=Space.SCRATCHPAD,
+            a_half=half,
+            dtype=ElementType.FP32,
+            out=ElementType.INT8,
+            out_half=half,
+            chain=self.joins,
+        )
