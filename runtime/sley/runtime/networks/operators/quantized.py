@@ -14,20 +14,30 @@ from sley.runtime.networks.operators.shapes import dense
 from sley.runtime.networks.registry import operator
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.gemm import gemm
-from sley.runtime.nn.mapping import mapped
+from sley.runtime.nn.mapping import FP32, INT8, mapped
 
 
 @operator("QuantizedConv")
 def quantized_conv(
-    c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = None, scale: Value | None = None
+    c: Compilation,
+    node: Node,
+    x: Value,
+    w: Value,
+    bias: Value | None = None,
+    scale: Value | None = None,
+    residual: Buffer | None = None,
 ) -> Buffer:
-    """int8 images by int8 weights [outputs, channels / groups, taps ...]; ``padding_value``: of pixels outside."""
+    """int8 images by int8 weights [outputs, channels / groups, taps ...]; ``padding_value``: of pixels outside; a
+    residual is added times ``residual_scale``."""
     images, weights = c.array(x), c.known(node, w, "the weights")
     dimensions = weights.ndim - 2
     taps = weights.transpose(*range(2, weights.ndim), 1, 0)
     pads: Any = tuple(sides_of(node, images.shape[2:], taps.shape[:dimensions]))
     steps, spreads = (tuple(node.attributes.get(name, [1] * dimensions)) for name in ("strides", "dilations"))
     one = dimensions == 1
+    more = _epilogue(c, node, bias, scale)
+    if residual is not None:
+        return _with_residual(c, node, images, taps, pads, residual, more)
     function: Any = nn.conv1d if one else nn.conv2d
     result = function(
         channels_last(c, images),
@@ -37,9 +47,39 @@ def quantized_conv(
         padding_value=node.attributes["padding_value"],
         dilation=spreads[0] if one else spreads,
         groups=node.attributes.get("group", 1),
-        **_epilogue(c, node, bias, scale),
+        **more,
     )
     return channels_first(result)
+
+
+def _with_residual(
+    c: Compilation, node: Node, images: Buffer, taps: Any, pads: Any, residual: Buffer, more: dict[str, Any]
+) -> Buffer:
+    """In the epilogue, or, on chips without chains, in a launch of its own: the same bits."""
+    factor, view = node.attributes["residual_scale"], channels_last(c, residual)
+    chains = bool(c.device.config.vector_chains)
+    if chains:
+        view = view if view.contiguous else nn.copy(view, out=c.device.empty(view.shape, view.dtype), stream=c.stream)
+        more |= {"residual": view, "residual_scale": factor}
+    else:
+        more["dtype"] = np.dtype(np.float32)
+    result = nn.conv2d(
+        channels_last(c, images),
+        taps,
+        stride=tuple(node.attributes.get("strides", [1, 1])),
+        padding=pads,
+        padding_value=node.attributes["padding_value"],
+        dilation=tuple(node.attributes.get("dilations", [1, 1])),
+        groups=node.attributes.get("group", 1),
+        **more,
+    )
+    if not chains:
+        result = mapped("residual", _joined, view, factor, result, dtype=INT8, computed=FP32, stream=c.stream)
+    return channels_first(result)
+
+
+def _joined(residual: Any, factor: Any, sums: Any) -> Any:
+    return residual * factor + sums
 
 
 @operator("QuantizedMatMul")

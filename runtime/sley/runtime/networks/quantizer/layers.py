@@ -78,6 +78,7 @@ class Values:
 
     def __init__(self, network: Network, layers: Collection[Layer]) -> None:
         self.network, self.makers = network, makers_of(network)
+        self.convolutions = [layer.node for layer in layers if layer.node.operator == "Conv"]
         self.group: dict[str, str] = {}
         """Of each value that becomes int8, one that stands for all of its scale."""
         for layer in layers:
@@ -93,8 +94,17 @@ class Values:
                 behind = uses.get(node.outputs[0], [])
                 relu = len(behind) == 1 and behind[0].operator == "Relu"
                 if (behind[0] if relu else node).outputs[0] in self.group:
-                    for name in node.inputs:
+                    for name in self._joined(node):
                         self._take(name)
+
+    def _joined(self, node: Node) -> list[str]:
+        """What a sum needs as integers: not the result of a convolution that nobody else takes, whose sums stay."""
+        uses = self.network.uses()
+        for name in reversed(node.inputs):
+            maker = self.makers.get(name)
+            if any(maker is node for node in self.convolutions) and self.network.alone(name, uses):
+                return [other for other in node.inputs if other != name]
+        return list(node.inputs)
 
     def source(self, name: str) -> str:
         """The value that another one has the integers of."""

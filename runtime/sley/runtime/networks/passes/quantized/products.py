@@ -7,7 +7,8 @@ give
 
 as int8, rounded half to even, or the product with the scale as float32, where no QuantizeLinear follows. The bias holds
 what zero points amount to: that of x times the sum of the weights, and that of the result by the scale, rounded.
-A Relu or Clip before the QuantizeLinear is a bound of the result, and a bias that is added is part of the bias.
+A Relu or Clip before the QuantizeLinear is a bound of the result, and a bias that is added is part of the bias. A
+quantised value that is added to a convolution is its residual: times a factor it is added before the result is rounded.
 """
 
 from __future__ import annotations
@@ -50,13 +51,15 @@ class Product:
 
 @dataclass(frozen=True)
 class Behind:
-    """What follows: ``nodes`` that become part of it, ``bias``, bounds of the result, and what it is quantised to."""
+    """What follows: ``nodes`` that become part of it, ``bias``, a ``residual`` that is added, bounds of the result, and
+    what it is quantised to."""
 
     nodes: tuple[Node, ...]
     bias: Array | None
     low: float
     high: float
     made: Integers | None
+    residual: Integers | None = None
 
     @property
     def output(self) -> str:
@@ -137,15 +140,19 @@ class _Fusion:
         """What may become part of it, most first."""
         nodes = [node]
         bias: Array | None = None
+        residual: Integers | None = None
         low, high = -np.inf, np.inf
         found = [Behind((node,), None, low, high, None)]
         while self.network.alone(nodes[-1].outputs[0], self.uses):
             (follower,) = self.uses[nodes[-1].outputs[0]]
-            if follower.operator == "Add" and (low, high) == (-np.inf, np.inf):
-                added = self._added(node, follower, nodes[-1].outputs[0], len(product.unit))
-                if added is None:
+            if follower.operator in ("Add", "Sum") and (low, high) == (-np.inf, np.inf) and residual is None:
+                before = nodes[-1].outputs[0]
+                added = self._added(node, follower, before, len(product.unit))
+                residual = self._residual(node, follower, before) if added is None else None
+                if added is None and residual is None:
                     break
-                bias = added if bias is None else bias + added
+                if added is not None:
+                    bias = added if bias is None else bias + added
             elif follower.operator == "Relu":
                 low = max(low, 0.0)
             elif follower.operator == "Clip" and (ends := self._ends(follower)) is not None:
@@ -153,12 +160,12 @@ class _Fusion:
             elif follower.operator == "QuantizeLinear":
                 made = quantizer(self.network, follower)
                 if made is not None and made.whole and made.dtype == INT8:
-                    found.append(Behind((*nodes, follower), bias, low, high, made))
+                    found.append(Behind((*nodes, follower), bias, low, high, made, residual))
                 break
             else:
                 break
             nodes.append(follower)
-            if high == np.inf and low in (0.0, -np.inf):
+            if high == np.inf and low in (0.0, -np.inf) and residual is None:
                 found.append(Behind(tuple(nodes), bias, low, high, None))
         return found[::-1]
 
@@ -173,6 +180,8 @@ class _Fusion:
 
     def _added(self, node: Node, follower: Node, before: str, outputs: int) -> Array | None:
         """A bias that is added, of one value, or one for each output; else ``None``."""
+        if len(follower.inputs) != 2:
+            return None
         name = follower.inputs[follower.inputs[0] == before]
         integers = dequantizer(self.network, self.makers, name)
         known = self.constants.get(name if integers is None else integers.name)
@@ -183,13 +192,23 @@ class _Fusion:
         fits = known.size == 1 or (bool(sides) and sides[-1] == outputs == known.size)
         return self._bias(name, outputs) if fits else None
 
+    def _residual(self, node: Node, follower: Node, before: str) -> Integers | None:
+        """Integers like the result of a convolution of images that are added to it."""
+        name = follower.inputs[follower.inputs[0] == before] if len(follower.inputs) == 2 else ""
+        found = dequantizer(self.network, self.makers, name)
+        if node.operator != "Conv" or self._rank(node) != 4 or found is None or found.name in self.constants:
+            return None
+        sides = [self.network.types[value].shape for value in (name, before) if value in self.network.types]
+        same = len(sides) == 2 and sides[0] is not None and sides[0] == sides[1]
+        return found if same and found.whole and found.dtype == INT8 else None
+
     def _rank(self, node: Node) -> int:
         w = dequantizer(self.network, self.makers, node.inputs[1])
         assert w is not None
         return self.constants[w.name].ndim
 
     def _made(self, node: Node, product: Product, behind: Behind) -> list[Node] | None:
-        made, x = behind.made, product.x
+        made, x, residual = behind.made, product.x, behind.residual
         real = product.bias if behind.bias is None else product.bias + behind.bias
         scale = (product.unit if made is None else product.unit / made.scale).astype(np.float32)
         bias = np.rint(real / product.unit) - product.sums * int(x.zero)
@@ -197,13 +216,16 @@ class _Fusion:
         low, high = -128, 127
         if made is not None:
             zero = int(made.zero)
-            if zero and scale.max() > LARGEST_STEP:
+            offset = zero - (0.0 if residual is None else float(residual.zero * residual.scale / made.scale))
+            if offset and scale.max() > LARGEST_STEP:
                 return None
-            bias = bias + np.rint(zero / scale.astype(np.float64))
+            bias = bias + np.rint(offset / scale.astype(np.float64))
             low, high = (int(np.clip(np.rint(end / made.scale) + zero, -128, 127)) for end in (behind.low, behind.high))
             relu = low == zero == 0
-            if relu:
+            if relu and residual is None:
                 low = -128
+            if residual is not None and (low, high) != (-128, 127):
+                return None  # the sum has no bound but that of int8
         if abs(bias).max(initial=0) > (1 << 31) - 1 - 16384 * product.depth:
             return None
         output = behind.output
@@ -213,10 +235,14 @@ class _Fusion:
         attributes: dict[str, Any] = {"result": "float32" if made is None else "int8"}
         if relu:
             attributes["relu"] = 1
+        if residual is not None:
+            assert made is not None
+            attributes = {**attributes, "relu": 0, "residual_scale": float(np.float32(residual.scale / made.scale))}
         if node.operator == "Conv":
             attributes |= {name: value for name, value in node.attributes.items() if name != "relu"}
             attributes["padding_value"] = int(x.zero)
         inputs = (x.name, *names) if bias.any() else (x.name, names[0], "", names[2])
+        inputs += () if residual is None else (residual.name,)
         if (low, high) == (-128, 127):
             return [Node(OPERATORS[node.operator], inputs, (output,), attributes, node.name, node.version)]
         bounds = f"{output}.low", f"{output}.high"
