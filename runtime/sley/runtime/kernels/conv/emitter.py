@@ -38,6 +38,8 @@ class ConvEmitter(Pixels):
     tile_width: Value
     tile_outputs: Value
     out_at: Register
+    residual_at: Register
+    joins: int
 
     def __init__(self, config: ChipConfig, problem: Conv, tiling: Tiling) -> None:
         self.config, self.problem, self.tiling = config, problem, tiling

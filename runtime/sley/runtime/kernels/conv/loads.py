@@ -4,7 +4,6 @@ from sley.abi.instructions import Op, Share, Space
 from sley.runtime.assembler.operands import ZERO, Register
 from sley.runtime.kernels.conv.emitter import ConvEmitter
 from sley.runtime.kernels.conv.walk import Level, least
-from sley.runtime.kernels.result_row import result_row
 
 
 class Loads(ConvEmitter):
@@ -14,8 +13,6 @@ class Loads(ConvEmitter):
         self._next_slot()
         self._load_pixels()
         self._load_weights()
-        if self.problem.epilogue.residual:
-            self._load_residual()
         if self.has_values:
             self._load_values()  # last: the chunk does not wait for the place of these
 
@@ -60,30 +57,6 @@ class Loads(ConvEmitter):
                 k.load(address, row, 1, space=Space.ACCUMULATOR, share=share, wait=wait, signal=signal)
                 if name != names[-1]:
                     k.add(row, row, 1)
-        k.place(done)
-        self._forget_parameters()
-
-    # The residual
-
-    def _load_residual(self) -> None:
-        """Of the next macro tile, with its first chunk: to where its results will be."""
-        k, p, t, place = self.k, self.problem, self.tiling, self.place
-        done = k.label("residual")
-        with k.scratch("row at address height width") as (row, at, address, height, width):
-            if self.chunks > 1:
-                k.mov(row, self.chunks - 1)
-                k.branch(Op.BNE, self.chunk, row, done)
-            self._scaled(address, self.column_tile.at, self.config.array, self.arg["residual"])
-            self._scaled(address, self.out_y.at, p.steps.out_row, address)
-            self._scaled(address, self.out_x.at, p.steps.out_pixel, address)
-            rows, columns = least(k, height, self.out_y, t.rows), least(k, width, self.out_x, t.columns)
-            self._outputs(at, self.column_tile)
-            self._set_load(run_bytes=at, chunks=-(-t.wide // place.halves), chunk_stride=t.pixels, pad_runs=0)
-            self._set_load(mem_stride=p.steps.out_pixel, local_stride=1)
-            self._set_load(mem_stride2=p.steps.out_row, local_stride2=columns, count2=rows)
-            self._other_half(at)
-            result_row(k, row, at, place, True)
-            k.load(address, row, columns, wait=self.out_free, signal=self.residual_full)
         k.place(done)
         self._forget_parameters()
 
