@@ -6,13 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch")
-pytest.importorskip("torchao")
-pytest.importorskip("onnxscript")
+from sley.abi.install import extra
 
-from sley.runtime import Device  # noqa: E402
-from sley.runtime.frameworks.from_onnx.fold import fold  # noqa: E402
-from sley.runtime.networks.compilation import compile_network  # noqa: E402
+torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {extra('torch')}")
+for package in ("torchao", "onnxscript"):
+    pytest.importorskip(package, reason=f"{package} is not installed: {extra('quant')}")
+
+from sley.runtime import Device
+from sley.runtime.frameworks.from_onnx.fold import fold
+from sley.runtime.networks.compilation import compile_network
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 

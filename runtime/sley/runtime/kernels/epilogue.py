@@ -9,8 +9,8 @@ from sley.abi.types import WORD_TYPES, ElementType
 class Epilogue:
     """What happens to a sum before it is stored as ``result``: ``bias`` adds the value of its column, ``scale``
     multiplies in fp32, by the value of its column if ``scale_rows``, ``beta`` adds the former contents of the result
-    times a factor, ``relu`` clips below zero; in this order. ``residual``, of convolutions to int8: an array of int8 like
-    the result is multiplied by a factor and added last."""
+    times a factor, ``relu`` clips below zero; in this order. ``residual``, of convolutions to int8: an array of int8
+    like the result is multiplied by a factor and added last."""
 
     result: ElementType = ElementType.INT32
     bias: bool = False

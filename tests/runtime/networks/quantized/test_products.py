@@ -4,8 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
+
+pytest.importorskip("onnx", reason="the extra onnx is not installed")
+
+import onnx
 from onnx.reference import ReferenceEvaluator
 from qdq import INT8, UINT8, Model, convolution, rounded
 

@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import pytest
+
+pytest.importorskip("onnx", reason="the extra onnx is not installed")
+
+import onnx
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 from qdq import INT8, UINT8, Model, convolution, rounded

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
+pytest.importorskip("onnx", reason="the extra onnx is not installed")
+pytest.importorskip("sklearn", reason="the extra demo is not installed")
+
 from digit_networks import FLOAT, digits, images, network_of, trained
 from typer.testing import CliRunner
 

@@ -11,7 +11,6 @@ from sley.runtime.kernels.conv.problem import Conv
 from sley.runtime.kernels.conv.tiling import Tiling, chunks_of, patches
 from sley.runtime.kernels.conv.walk import Level, Walk
 
-
 JOIN = Chain(multiply=Operand.SPLAT0, binary2=BinaryOp.ADD, binary2_operand=Operand.LATE0, late0=Late.B)
 """A residual times its factor, and the sums, which are B."""
 
