@@ -1,4 +1,4 @@
-"""PyTorch's PT2E flow with the quantizer for Sley: the network is on int8, and gives what the converted module gives."""
+"""PyTorch's PT2E flow with the quantizer for Sley: networks on int8 that give what converted modules give."""
 
 import warnings
 from typing import Any
@@ -7,14 +7,12 @@ import numpy as np
 import pytest
 
 from sley.abi.install import extra
+from sley.runtime import Device
+from sley.runtime.networks.compilation import compile_network
 
 torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {extra('torch')}")
-for package in ("torchao", "onnxscript"):
-    pytest.importorskip(package, reason=f"{package} is not installed: {extra('quant')}")
-
-from sley.runtime import Device
-from sley.runtime.frameworks.from_onnx.fold import fold
-from sley.runtime.networks.compilation import compile_network
+pytest.importorskip("torchao", reason=f"torchao is not installed: {extra('quant')}")
+pytest.importorskip("onnxscript", reason=f"onnxscript is not installed: {extra('quant')}")
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
@@ -65,6 +63,7 @@ def converted(training: bool) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("training", [False, True])
 def test_pt2e(training: bool) -> None:
+    from sley.runtime.frameworks.from_onnx.fold import fold
     from sley.runtime.frameworks.torch import read_module
 
     with warnings.catch_warnings():

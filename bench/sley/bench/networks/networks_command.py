@@ -32,17 +32,9 @@ def networks(
     except ImportError as error:
         raise typer.BadParameter(f"{error}: {extra('onnx')}") from None
     table = Table(title=engine, title_justify="left", box=SIMPLE, padding=(0, 1, 0, 0))
-    for heading in (
-        "network",
-        "operators",
-        "launches",
-        "MACs",
-        "of int8",
-        "cycles",
-        "bound of\nMACs",
-        "bound /\ncycles",
-    ):
-        table.add_column(heading, justify="left" if heading == "network" else "right", no_wrap=True)
+    table.add_column("network")
+    for heading in ("operators", "launches", "MACs", "of int8", "cycles", "bound of\nMACs", "bound /\ncycles"):
+        table.add_column(heading, justify="right", no_wrap=True)
     share = found.bound / found.cycles
     numbers = f"{found.products:,}", f"{found.share:.0%}", f"{found.cycles:,}", f"{found.bound:,}", f"{share:.1%}"
     table.add_row(found.name, f"{found.operators}", f"{found.launches}", *numbers)

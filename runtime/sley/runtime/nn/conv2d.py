@@ -52,7 +52,8 @@ def conv2d(
     row; of each tap the channels of the block; rounded after every addition. float32 is cut into parts of bf16, as by
     ``matmul``: the channels of a group are there once for each product of parts. Pixels outside of the image are
     ``padding_value``. Then every sum gets the ``bias`` of its output channel, is multiplied by ``scale`` in fp32, is
-    clipped below zero if ``relu``, and converted to the type of the result; each step only if asked for, each rounded half to even.
+    clipped below zero if ``relu``, and converted to the type of the result; each step only if asked for, each rounded
+    half to even.
 
     Parameters
     ----------

@@ -203,3 +203,41 @@ def test_4_bits_elsewhere_are_refused() -> None:
     y = model.node("Cast", "w", to=TensorProto.FLOAT)
     with pytest.raises(UnsupportedOperator, match=r"Cast 'v0' takes w, of 4 bits"):
         read_model(model.made((y, np.float32)))
+
+
+def residual_of_a_convolution() -> tuple[onnx.ModelProto, str]:
+    """A quantised value is added to the sums of a convolution, which nobody quantises before."""
+    rng = np.random.default_rng(8)
+    model = Model()
+    x = model.dequantize(model.input("x", (2, 3, 6, 5), np.int8), 0.05, 7)
+    side = model.dequantize(model.input("r", (2, 9, 6, 5), np.int8), 0.033, -11)
+    w = rng.integers(-127, 128, (9, 3, 3, 3)).astype(np.int8)
+    weights = model.weights(w, rng.uniform(1e-3, 3e-3, 9), 0)
+    conv = model.node("Conv", x, weights, model.constant(rng.standard_normal(9), np.float32), pads=(1, 1, 1, 1))
+    y = model.quantize(model.node("Relu", model.node("Add", conv, side)), 0.021, -128)
+    return model.made((y, np.int8)), y
+
+
+@pytest.mark.parametrize("chip", ["base", "nano"])
+def test_residuals_of_convolutions(chip: str) -> None:
+    """In the epilogue, and on a chip without chains in launches of its own: the same bits, by golden arithmetic."""
+    made, y = residual_of_a_convolution()
+    rng = np.random.default_rng(9)
+    x, r = (rng.integers(-128, 128, shape).astype(np.int8) for shape in ((2, 3, 6, 5), (2, 9, 6, 5)))
+    with Device.open(f"model:{chip}?memory=1M") as device:
+        network = compiled(made, device)
+        assert operators(network) == ["QuantizedConv"]
+        found = network(x=x, r=r)[y]
+    near(found, made, x=x, r=r)
+    conv = next(node for node in made.graph.node if node.op_type == "Conv")
+    known = {one.name: onnx.numpy_helper.to_array(one) for one in made.graph.initializer}
+    of_weights = next(node for node in made.graph.node if node.output[0] == conv.input[1])
+    scales = known[of_weights.input[1]].astype(np.float64)
+    unit = (np.float64(np.float32(0.05)) * scales).reshape(-1, 1, 1)
+    sy, sr = np.float64(np.float32(0.021)), np.float64(np.float32(0.033))
+    m = (unit / sy).astype(np.float32)
+    offset = np.rint((-128 + 11 * sr / sy) / m.astype(np.float64))
+    bias = np.rint(known[conv.input[2]].reshape(-1, 1, 1) / unit) + offset
+    sums = convolution(x, known[of_weights.input[0]], 7, pads=(1, 1, 1, 1)) + bias.astype(np.int64)
+    exact = r.astype(np.float32) * np.float32(sr / sy) + sums.astype(np.float32) * m
+    np.testing.assert_array_equal(found, np.clip(np.rint(exact), -128, 127).astype(np.int8))

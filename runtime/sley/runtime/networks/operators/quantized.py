@@ -13,6 +13,7 @@ from sley.runtime.networks.operators.images import channels_first, channels_last
 from sley.runtime.networks.operators.shapes import dense
 from sley.runtime.networks.registry import operator
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.elements import plus
 from sley.runtime.nn.gemm import gemm
 from sley.runtime.nn.mapping import FP32, INT8, mapped
 
@@ -55,7 +56,7 @@ def quantized_conv(
 def _with_residual(
     c: Compilation, node: Node, images: Buffer, taps: Any, pads: Any, residual: Buffer, more: dict[str, Any]
 ) -> Buffer:
-    """In the epilogue, or, on chips without chains, in a launch of its own: the same bits."""
+    """In the epilogue, or, on chips without chains, in launches of its own: the same bits."""
     factor, view = node.attributes["residual_scale"], channels_last(c, residual)
     chains = bool(c.device.config.vector_chains)
     if chains:
@@ -74,12 +75,9 @@ def _with_residual(
         **more,
     )
     if not chains:
-        result = mapped("residual", _joined, view, factor, result, dtype=INT8, computed=FP32, stream=c.stream)
+        scaled = nn.mul(view, factor, stream=c.stream)
+        result = mapped("residual", plus, scaled, result, dtype=INT8, computed=FP32, stream=c.stream)
     return channels_first(result)
-
-
-def _joined(residual: Any, factor: Any, sums: Any) -> Any:
-    return residual * factor + sums
 
 
 @operator("QuantizedMatMul")
