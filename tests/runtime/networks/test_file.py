@@ -47,7 +47,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
                 archive.writestr(name, data)
 
     write({**text, "version": 99}, parts)
-    with pytest.raises(BadRequest, match="of version 99; this is 'sley network' of version 1"):
+    with pytest.raises(BadRequest, match="of version 99; this is 'sley network' of version 2"):
         load_network(path)
     name = next(iter(parts))
     write(text, {**parts, name: parts[name][:-1] + b"?"})

@@ -30,17 +30,27 @@ def check(put: Put, lay: Callable[..., Any]) -> Check:
         rng = np.random.default_rng(case.x.size)
         expected, views = case.expected(device.config), bool(rng.integers(2))
         x, out = lay(device, rng, case.x, rows=True), lay(device, rng, np.zeros_like(expected), rows=True)
-        scale = case.scale
+        scale, residual = case.scale, None
+        if case.residual is not None:
+            residual = device.array(case.residual)
+            if views:  # in memory as the result is
+                steps = zip(expected.shape, out.view.strides, strict=True)
+                held = device.empty((1 + sum((size - 1) * step for size, step in steps),), np.int8)
+                residual = held.strided(expected.shape, out.view.strides)
+                residual.write(case.residual)
         found = nn.conv2d(
             x.view if views else put(device, case.x),
             case.w.view(BF16) if case.w.dtype == np.uint16 else case.w,
             stride=case.stride,
             padding=case.padding,
+            padding_value=case.padding_value,
             dilation=case.dilation,
             groups=case.groups,
             bias=None if case.bias is None else put(device, case.bias),
             scale=device.array(scale) if isinstance(scale, np.ndarray) else scale,
             relu=case.relu,
+            residual=residual,
+            residual_scale=case.residual_scale,
             dtype=case.result if case.result != "bfloat16" else BF16,
             out=out.view if views else None,
         )
@@ -286,3 +296,51 @@ def test_sums_that_could_wrap(nano: Device) -> None:
     deep = MAX_K // 9 + 1
     with pytest.raises(ShapeMismatch, match="int32 sums could wrap"):
         nn.conv2d(nano.empty((1, 3, 3, deep), np.int8), np.zeros((3, 3, deep, 1), np.int8))
+
+
+@pytest.fixture
+def base() -> Iterator[Device]:
+    with Device.open("model:base?memory=8M", hang_cycles=20_000) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("groups", [1, 3])
+@pytest.mark.parametrize("outputs", [5, 16, 40])
+def test_residuals(base: Device, check: Check, groups: int, outputs: int) -> None:
+    """Macro tiles that do not come out even, several images, one and two column tiles in a row of the scratchpad."""
+    seen = 0
+    for seed in range(8):
+        rng = np.random.default_rng(100 * outputs + seed)
+        case = random_convolution(
+            base.config, rng, channels=(7, outputs), groups=groups, bf16=False, result="int8", largest=30
+        )
+        seen += case.residual is not None
+        check(base, case)
+    assert seen
+
+
+def test_residuals_that_are_refused(base: Device) -> None:
+    x, w = base.array(np.ones((1, 4, 4, 3), np.int8)), np.ones((1, 1, 3, 5), np.int8)
+    residual = base.array(np.ones((1, 4, 4, 5), np.int8))
+    with pytest.raises(BadRequest, match="a residual is for int8 operands and results, and no relu"):
+        nn.conv2d(x, w, scale=0.1, residual=residual, relu=True)
+    with pytest.raises(BadRequest, match="a residual is for int8 operands and results"):
+        nn.conv2d(x, w, scale=0.1, residual=residual, dtype=np.float32)
+    with pytest.raises(ShapeMismatch, match="they have one shape, type and strides"):
+        nn.conv2d(x, w, scale=0.1, residual=base.array(np.ones((1, 4, 5, 5), np.int8)))
+    out = base.empty((1, 4, 4, 5), np.int8)
+    with pytest.raises(BadRequest, match="out shares memory with residual"):
+        nn.conv2d(x, w, scale=0.1, residual=out, out=out)
+    with Device.open("model:nano?memory=1M") as nano:
+        arrays = nano.array(np.ones((1, 4, 4, 3), np.int8)), nano.array(np.ones((1, 4, 4, 5), np.int8))
+        with pytest.raises(BadRequest, match="a residual takes chains, and the chip nano has none"):
+            nn.conv2d(arrays[0], w, scale=0.1, residual=arrays[1])
+
+
+def test_padding_values_that_are_refused(base: Device) -> None:
+    w = np.ones((3, 3, 3, 5), np.int8)
+    with pytest.raises(BadRequest, match="padding_value is 128; images of int8 take -128 to 127"):
+        nn.conv2d(base.array(np.ones((1, 4, 4, 3), np.int8)), w, padding=1, padding_value=128)
+    floats = base.array(np.ones((1, 4, 4, 3), np.float32))
+    with pytest.raises(BadRequest, match="those of floats 0 alone"):
+        nn.conv2d(floats, w.astype(np.float32), padding=1, padding_value=3)

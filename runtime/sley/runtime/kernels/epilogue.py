@@ -9,7 +9,8 @@ from sley.abi.types import WORD_TYPES, ElementType
 class Epilogue:
     """What happens to a sum before it is stored as ``result``: ``bias`` adds the value of its column, ``scale``
     multiplies in fp32, by the value of its column if ``scale_rows``, ``beta`` adds the former contents of the result
-    times a factor, ``relu`` clips below zero; in this order."""
+    times a factor, ``relu`` clips below zero; in this order. ``residual``, of convolutions to int8: an array of int8
+    like the result is multiplied by a factor and added last."""
 
     result: ElementType = ElementType.INT32
     bias: bool = False
@@ -17,8 +18,11 @@ class Epilogue:
     relu: bool = False
     beta: bool = False
     scale_rows: bool = False
+    residual: bool = False
 
     def __post_init__(self) -> None:
+        if self.residual and (self.result is not ElementType.INT8 or not self.scale):
+            raise ValueError("residual is added to sums in fp32 that become int8: set scale, and a result of int8")
         if self.scale_rows and not self.scale:
             raise ValueError("scale_rows is set without scale: a row of factors is one kind of scale, set both")
 

@@ -24,12 +24,17 @@ from sley.runtime.networks.file import save_network
 from sley.runtime.networks.graph import Array, Network, Node, TensorType
 from sley.runtime.networks.passes.constants import RANDOM, Fold
 from sley.runtime.networks.passes.order import optimised
+from sley.runtime.networks.passes.quantized.signed import less, more
 from sley.runtime.networks.passes.unused import leave_out_unused
 from sley.runtime.networks.registry import UnsupportedOperator, handlers
 
 Value = Buffer | Array
 STORED = {np.dtype(np.int64): np.dtype(np.int32), np.dtype(np.uint32): np.dtype(np.int32)}
 """Types of networks that the device keeps in another one, after a look at their range."""
+SHIFTED = {np.dtype(np.uint8): np.dtype(np.int8)}
+"""Types of inputs and outputs that the device keeps 128 less; the pass ``signed`` sees to it that operators know."""
+OURS = ("relu", "precision")
+"""Attributes that passes give to operators of ONNX."""
 ON_HOST = ("Shape", "Size", "Range", "ConstantOfShape", "Constant")
 """Operators that are always of shapes and constants alone."""
 
@@ -132,11 +137,9 @@ class Compilation:
             result = values[node.outputs[0]]
             assert result is not None
             return [result]
-        if node.attributes.get("relu"):
-            attributes = {name: value for name, value in node.attributes.items() if name != "relu"}
-            (plain,) = self._fold(replace(node, attributes=attributes), inputs)
-            return [np.maximum(plain, 0)]
-        return self._fold(node, inputs)
+        attributes = {name: value for name, value in node.attributes.items() if name not in OURS}
+        found = self._fold(replace(node, attributes=attributes), inputs)
+        return [np.maximum(value, 0) for value in found] if node.attributes.get("relu") else found
 
 
 class CompiledNetwork:
@@ -169,7 +172,10 @@ class CompiledNetwork:
         if set(given) != set(self.inputs) or len(values) > len(self.inputs):
             raise BadRequest(f"{self.network.name!r} takes {', '.join(self.inputs)}; given were {', '.join(given)}")
         for name, value in given.items():
-            self.inputs[name].write(stored(np.asarray(value), name))
+            array, kind = np.asarray(value), self.network.inputs[name].dtype
+            if kind in SHIFTED and array.dtype != kind:
+                raise UnsupportedType(f"{name} is {array.dtype}; the network takes {kind}")
+            self.inputs[name].write(less(array) if kind in SHIFTED else stored(array, name))
 
     def launch(self) -> None:
         """Submits the work; returns before it is done."""
@@ -178,12 +184,12 @@ class CompiledNetwork:
 
     def read(self) -> dict[str, Array]:
         """Outputs behind all work so far, in the types that the network says."""
-        return {
-            name: (value.numpy() if isinstance(value, Buffer) else value).astype(
-                self.network.outputs[name].dtype, copy=False
-            )
-            for name, value in self.outputs.items()
-        }
+        found = {}
+        for name, value in self.outputs.items():
+            kind, array = self.network.outputs[name].dtype, value.numpy() if isinstance(value, Buffer) else value
+            shifted = kind in SHIFTED and array.dtype == SHIFTED[kind]
+            found[name] = more(array) if shifted else array.astype(kind, copy=False)
+        return found
 
 
 def compile_network(
@@ -214,7 +220,8 @@ def compile_network(
         if name in values:
             continue
         shape = _shape(name, type, (shapes or {}).get(name))
-        inputs[name] = device.empty(shape, stored(np.zeros(0, type.dtype), name).dtype)
+        kind = SHIFTED.get(type.dtype)
+        inputs[name] = device.empty(shape, stored(np.zeros(0, type.dtype), name).dtype if kind is None else kind)
     values |= inputs
     compilation = Compilation(network, device, run, fold, precision)
     with run.capture() as graph:
@@ -222,7 +229,7 @@ def compile_network(
         outputs: dict[str, Value] = {}
         for name, type in network.outputs.items():
             outputs[name] = values[name]
-            if values[name].dtype not in (type.dtype, STORED.get(type.dtype)):
+            if values[name].dtype not in (type.dtype, STORED.get(type.dtype), SHIFTED.get(type.dtype)):
                 raise UnsupportedOperator(
                     f"{network.name!r} gives {name} as {type.dtype}, and the device computes {values[name].dtype}"
                 )

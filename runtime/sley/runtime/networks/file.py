@@ -20,7 +20,7 @@ from sley.runtime.device.buffer import BF16
 from sley.runtime.networks.graph import Array, Network, Node, TensorType
 from sley.runtime.networks.region import Region, Step
 
-FORMAT, VERSION = "sley network", 1
+FORMAT, VERSION = "sley network", 2
 TEXT = "network.json"
 
 
@@ -40,7 +40,8 @@ def save_network(network: Network, path: str | Path) -> None:
         if isinstance(value, np.ndarray):
             return array(value)
         if isinstance(value, Region):
-            return {"inputs": value.inputs, "steps": [[s.operator, s.operands, s.numbers] for s in value.steps]}
+            steps = [[s.operator, s.operands, s.numbers] for s in value.steps]
+            return {"inputs": value.inputs, "steps": steps, "result": value.result}
         return value
 
     text = {
@@ -86,7 +87,7 @@ def load_network(path: str | Path) -> Network:
             return array(value)
         if isinstance(value, dict):
             steps = tuple(Step(name, tuple(operands), tuple(numbers)) for name, operands, numbers in value["steps"])
-            return Region(value["inputs"], steps)
+            return Region(value["inputs"], steps, value["result"])
         return value
 
     nodes = [

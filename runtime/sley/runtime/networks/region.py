@@ -29,9 +29,20 @@ def _sum(*values: Any) -> Any:
     return total
 
 
+def _quantized(x: Any, scale: float, zero_point: float) -> Any:
+    return x * (1 / scale) + zero_point
+
+
+def _dequantized(x: Any, scale: float, zero_point: float) -> Any:
+    return (x - zero_point) * scale if zero_point else x * scale
+
+
 OPERATORS: dict[str, Elementwise] = {
     "Abs": Elementwise(lambda x: tile.maximum(x, -x)),
     "Add": Elementwise(lambda x, y: x + y),
+    "Affine": Elementwise(lambda x, factor, shift: x * factor + shift, (("factor", 1.0), ("shift", 0.0))),
+    "AtLeast": Elementwise(lambda x, low: tile.maximum(x, low), (("low", 0.0),)),
+    "DequantizeLinear": Elementwise(_dequantized, (("scale", 1.0), ("zero_point", 0.0))),
     "Exp": Elementwise(exp_tile),
     "HardSigmoid": Elementwise(
         lambda x, slope, shift: tile.minimum(tile.maximum(x * slope + shift, 0.0), 1.0), (("alpha", 0.2), ("beta", 0.5))
@@ -39,8 +50,10 @@ OPERATORS: dict[str, Elementwise] = {
     "LeakyRelu": Elementwise(prelu_tile, (("alpha", 0.01),)),
     "Mul": Elementwise(lambda x, y: x * y),
     "Neg": Elementwise(lambda x: -x),
+    "QuantizeLinear": Elementwise(_quantized, (("scale", 1.0), ("zero_point", 0.0))),
     "Reciprocal": Elementwise(tile.reciprocal),
     "Relu": Elementwise(lambda x: tile.maximum(x, 0.0)),
+    "Scaled": Elementwise(lambda x, y, factor: x * factor + y, (("factor", 1.0),)),
     "Sigmoid": Elementwise(tile.sigmoid),
     "Softplus": Elementwise(lambda x: softplus_tile(x, 1.0)),
     "Sqrt": Elementwise(tile.sqrt),
@@ -61,12 +74,14 @@ class Step:
 
 @dataclass(frozen=True)
 class Region:
-    """Steps on so many inputs; the last one's result is the region's. It is a function of tiles, equal to another one
-    of the same steps, so programs are kept by it.
+    """Steps on so many inputs; the last one's result is the region's: float32, or int8, which it is rounded half to
+    even and saturated to. It is a function of tiles, equal to another one of the same steps, so programs are kept by
+    it.
     """
 
     inputs: int
     steps: tuple[Step, ...]
+    result: str = "float32"
 
     def nodes(self, inputs: Sequence[str], output: str, version: int) -> list[Node]:
         """The operators that it was made of."""

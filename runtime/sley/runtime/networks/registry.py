@@ -15,6 +15,7 @@ FAMILIES = (
     "matrices",
     "normalization",
     "pooling",
+    "quantized",
     "reductions",
     "resizing",
     "selection",

@@ -33,11 +33,14 @@ def conv2d(
     *,
     stride: Pair = 1,
     padding: Padding = 0,
+    padding_value: int = 0,
     dilation: Pair = 1,
     groups: int = 1,
     bias: Buffer | ArrayLike | None = None,
     scale: float | Buffer | ArrayLike | None = None,
     relu: bool = False,
+    residual: Buffer | None = None,
+    residual_scale: float = 1.0,
     dtype: DTypeLike | None = None,
     precision: str = "highest",
     out: Buffer | None = None,
@@ -47,9 +50,10 @@ def conv2d(
 
     int8 is summed exactly in int32, bf16 in fp32: channel blocks of N, the array's columns; in each the taps, row by
     row; of each tap the channels of the block; rounded after every addition. float32 is cut into parts of bf16, as by
-    ``matmul``: the channels of a group are there once for each product of parts. Pixels outside of the image are +0.
-    Then every sum gets the ``bias`` of its output channel, is multiplied by ``scale`` in fp32, is clipped below zero if
-    ``relu``, and converted to the type of the result; each step only if asked for, each rounded half to even.
+    ``matmul``: the channels of a group are there once for each product of parts. Pixels outside of the image are
+    ``padding_value``. Then every sum gets the ``bias`` of its output channel, is multiplied by ``scale`` in fp32, is
+    clipped below zero if ``relu``, and converted to the type of the result; each step only if asked for, each rounded
+    half to even.
 
     Parameters
     ----------
@@ -58,12 +62,15 @@ def conv2d(
         once; an array is packed in every call, and one of the device is read back for that, which waits for all work
         so far.
     stride, dilation: one number, or those along y and x; 1 or more.
-    padding: zeros around the image: one number, those along y and x, or ((top, bottom), (left, right)).
+    padding: pixels around the image: one number, those along y and x, or ((top, bottom), (left, right)).
+    padding_value: what these are: 0, or, of int8 images, a number from -128 to 127, such as a zero point.
     groups: output group g sees the channels of input group g alone; channels and outputs are multiples of it.
     bias: [outputs]; int32 for int8, else float32. int8 needs a ``scale`` then, and no sum may wrap, as in
         ``blas.gemm``.
     scale: factor of all sums, or one for each output channel, [outputs] of float32.
     relu: clip below zero; int8 operands need a ``scale`` then.
+    residual: int8 like the result, which is int8: times ``residual_scale`` in fp32 it is added last, before the
+        result is rounded. On chips with chains. It lies as ``out`` does, and has no byte in common with it.
     dtype: of the result: int32 (int8 operands, without scale), float32, bfloat16 (chips with bf16), int8. Default:
         int32, with scale int8, for other operands float32.
     precision: of float32 operands, as in ``matmul``; others have none.
@@ -82,7 +89,7 @@ def conv2d(
     if stream is not None and not isinstance(stream, Stream):
         raise UnsupportedType(f"stream is {stream!r}; give one of device.streams")
     device = Device.of(x)
-    for given in (x, w, bias, scale, out, stream):
+    for given in (x, w, bias, scale, residual, out, stream):
         if isinstance(given, Buffer | Stream):
             device.check_owner(given)
     if x.dtype == FP32 and not isinstance(w, ConvWeights):
@@ -94,6 +101,8 @@ def conv2d(
             f"x is {x.dtype} and w {numpy_type(weights.dtype)}; both operands of conv2d have one type: use astype"
         )
     check_operands(device.config, operands)
+    if padding_value and (operands is not ElementType.INT8 or not -128 <= padding_value < 128):
+        raise BadRequest(f"padding_value is {padding_value}; images of int8 take -128 to 127, those of floats 0 alone")
     axes = axes_of(x.shape, weights.shape[:2], stride, padding, dilation)
     channels, outputs = channels_of(x.shape, weights.shape, groups)
     products = weights.shape[0] * weights.shape[1] * weights.shape[2]
@@ -102,6 +111,8 @@ def conv2d(
     check_result(device.config, operands, result, scale is not None)
     if operands is ElementType.INT8 and scale is None and (bias is not None or relu):
         raise BadRequest("bias and relu need a scale: the int32 result has no epilogue; give scale=1.0 for int8")
+    if residual is not None and (operands is not ElementType.INT8 or result is not ElementType.INT8 or relu):
+        raise BadRequest("a residual is for int8 operands and results, and no relu; add it by nn.add")
     shape, kind = (x.shape[0], axes[0].out, axes[1].out, outputs), numpy_type(result)
     if out is None:
         out = device.empty(shape, kind)
@@ -110,22 +121,27 @@ def conv2d(
     check_dense("x", x)
     check_dense("out", out)
     values = _Values.of(device, outputs, operands, bias, scale, result)
-    for name, operand in (("x", x), ("bias", values.bias), ("scale", values.scale)):
+    if residual is not None:
+        _check_residual(device, residual, out)
+    for name, operand in (("x", x), ("bias", values.bias), ("scale", values.scale), ("residual", residual)):
         if isinstance(operand, Buffer) and out.layout.overlaps(operand.layout):
             raise BadRequest(
                 f"out shares memory with {name}, which is still read while results are written: use another"
             )
     rows = isinstance(values.scale, Buffer)
-    epilogue = Epilogue(result, values.bias is not None, values.scale is not None, relu, scale_rows=rows)
+    has_bias, has_scale, joined = values.bias is not None, values.scale is not None, residual is not None
+    epilogue = Epilogue(result, has_bias, has_scale, relu, scale_rows=rows, residual=joined)
     (image, row, pixel, _), (out_image, out_row, out_pixel, _) = x.strides, out.strides
     steps = Steps(pixel, row, out_pixel, out_row, image, out_image)
-    problem = Conv(*axes, channels, outputs, products, steps, operands, epilogue, x.shape[0])
+    problem = Conv(*axes, channels, outputs, products, steps, operands, epilogue, x.shape[0], padding_value)
     run = stream or device.stream
     for part in parts_of(device.config, problem, groups):
         first, column, channel = part.x_at
         to_first, to_column, output = part.out_at
         source, target = x[first:, :, column:, channel:], out[to_first:, :, to_column:, output:]
         more = values.behind(output)
+        if residual is not None:
+            more += [residual[to_first:, :, to_column:, output:], float(residual_scale)]
         launch(run, part.problem, source, weights.packed(groups, part.form), target, *more)
     return out
 
@@ -160,6 +176,14 @@ class _Values:
         if self.scale is not None:
             found.append(self.scale[output:] if isinstance(self.scale, Buffer) else self.scale)
         return found
+
+
+def _check_residual(device: Device, residual: Buffer, out: Buffer) -> None:
+    if not device.config.vector_chains:
+        raise BadRequest(f"a residual takes chains, and the chip {device.config.name} has none; add it by nn.add")
+    steps = zip(out.shape, residual.strides, out.strides, strict=False)
+    if (residual.shape, residual.dtype) != (out.shape, out.dtype) or any(n > 1 and a != b for n, a, b in steps):
+        raise ShapeMismatch(f"residual is {residual!r}, and the result {out!r}; they have one shape, type and strides")
 
 
 def _weights(device: Device, w: ConvWeights | Buffer | ArrayLike) -> ConvWeights:

@@ -79,9 +79,9 @@ def avg_pool2d(
     """The mean under each window of int8 or bf16 images [images, y, x, channels]; returns before the work is done.
 
     bf16 is added in fp32, tap after tap, row by row of the window, from its first one on; padding is +0. Each addition
-    is rounded half to even. The sum is multiplied by 1 / taps, an fp32 number, and the product rounded to bf16. int8 is
-    summed exactly in int32; the sum is converted to fp32, multiplied by the same factor, rounded half to even and
-    saturated.
+    is rounded half to even. The sum is multiplied by scale / taps, an fp32 number, and the product rounded to bf16.
+    int8 is summed exactly in int32; the sum is converted to fp32, multiplied by the same factor, rounded half to even
+    and saturated.
 
     PyTorch divides by the number of taps; so the fp32 value before the last rounding may differ in its last bit. It
     has no int8 average that rounds (integers are divided and cut off), and has ``ceil_mode`` and ``divisor_override``.

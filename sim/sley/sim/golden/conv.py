@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.abi.types import ElementType
+from sley.abi.vector.operations import BinaryOp
 from sley.sim.golden import float32
 from sley.sim.golden.matmul import bf16_sums
 from sley.sim.golden.vector import vector_op
@@ -21,11 +22,14 @@ def conv2d(
     *,
     stride: tuple[int, int] = (1, 1),
     padding: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0)),
+    padding_value: int = 0,
     dilation: tuple[int, int] = (1, 1),
     groups: int = 1,
     bias: Array | None = None,
     scale: float | Array | None = None,
     relu: bool = False,
+    residual: Array | None = None,
+    residual_scale: float = 1.0,
     block: int = 16,
 ) -> Array:
     """Convolution and epilogue of images.
@@ -35,9 +39,10 @@ def conv2d(
     x, w: ``np.int8``, or bf16 as ``np.uint16``: [images, y, x, channels] and [taps y, taps x, channels / groups,
         outputs].
     result: type of the result, by numpy's name.
-    stride, dilation: along y and x. padding: zeros before and behind, along y and x.
+    stride, dilation: along y and x. padding: pixels before and behind, along y and x, which are padding_value.
     bias: [outputs], ``np.int32`` for int8, fp32 as ``np.uint32`` for bf16 operands. scale: rounded to fp32; one for
         all, or [outputs]. relu: as in VECTOR.
+    residual: ``np.int8``, like the result: times ``residual_scale``, an fp32 number, it is added last, in fp32.
     block: channels whose taps are added before those of the next block, N of the array. int8 has no such order.
 
     Returns
@@ -45,7 +50,7 @@ def conv2d(
     Floats as bit patterns: ``np.uint32`` for float32, ``np.uint16`` for bfloat16.
     """
     integer, outputs = x.dtype == np.int8, w.shape[3]
-    padded = np.pad(x, ((0, 0), *padding, (0, 0)))
+    padded = np.pad(x, ((0, 0), *padding, (0, 0)), constant_values=padding_value)
     inside, outside = w.shape[2], outputs // groups
     parts = [
         _sums(
@@ -61,7 +66,12 @@ def conv2d(
     if out is None:
         raise ValueError(f"result is {result!r}, which is no element type")
     kind = ElementType.INT32 if integer else ElementType.FP32
-    found = vector_op(sums.reshape(-1, outputs), dtype=kind, bias=bias, scale=factor, relu=relu, out=out)
+    last = out if residual is None else ElementType.FP32
+    found = vector_op(sums.reshape(-1, outputs), dtype=kind, bias=bias, scale=factor, relu=relu, out=last)
+    if residual is not None:
+        rows, number = residual.reshape(-1, outputs), float32.to_bits(residual_scale)
+        wide = vector_op(rows, dtype=ElementType.FP32, scale=np.full(outputs, number))
+        found = vector_op(wide, found, b_op=BinaryOp.ADD, dtype=ElementType.FP32, out=out)
     found = found.reshape(sums.shape)
     return found.view(np.int32) if result == "int32" else found
 

@@ -21,6 +21,7 @@ def pool2d(
     stride: tuple[int, int],
     padding: tuple[tuple[int, int], tuple[int, int]] = ((0, 0), (0, 0)),
     count_include_pad: bool = True,
+    factor: float = 1.0,
 ) -> Array:
     """The maximum or the mean under each window.
 
@@ -29,7 +30,7 @@ def pool2d(
     x: ``np.int8``, or bf16 as ``np.uint16``: [images, y, x, channels].
     op: MAX, or ADD for the mean.
     window, stride: along y and x. padding: pixels before and behind, along y and x.
-    count_include_pad: whether padding counts as taps of a mean.
+    count_include_pad: whether padding counts as taps of a mean. factor: of a mean.
 
     Returns
     -------
@@ -56,7 +57,7 @@ def pool2d(
     sums, taps = sums.reshape(shape), np.broadcast_to(counts, shape[:3])
     found = np.empty(shape, x.dtype)
     for count in np.unique(counts):
-        scale = np.full(shape[3], float32.to_bits(1 / int(count)))
+        scale = np.full(shape[3], float32.to_bits(factor / int(count)))
         found[taps == count] = vector_op(sums[taps == count], dtype=kind, scale=scale, out=out)
     return found
 

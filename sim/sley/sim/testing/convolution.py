@@ -1,6 +1,6 @@
 """Random convolutions with the result that the chip must give, for tests on any engine."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,17 +24,20 @@ class Convolution:
     result: str
     stride: tuple[int, int] = (1, 1)
     padding: Sides = ((0, 0), (0, 0))
+    padding_value: int = 0
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
     bias: NDArray[Any] | None = None
     scale: float | NDArray[Any] | None = None
     relu: bool = False
+    residual: NDArray[Any] | None = None
+    residual_scale: float = 1.0
 
     def __str__(self) -> str:
         shapes = f"{self.x.dtype} {self.x.shape} by {self.w.shape} to {self.result}"
-        steps = f"{self.stride=}, {self.padding=}, {self.dilation=}, {self.groups=}"
+        steps = f"{self.stride=}, {self.padding=} of {self.padding_value}, {self.dilation=}, {self.groups=}"
         rows = f"bias {self.bias is not None}, scale {np.ndim(self.scale) if self.scale is not None else None}"
-        return f"{shapes}, {steps}, {rows}, {self.relu=}"
+        return f"{shapes}, {steps}, {rows}, {self.relu=}, residual {self.residual is not None}"
 
     def expected(self, config: ChipConfig) -> NDArray[Any]:
         """By the golden function."""
@@ -44,11 +47,14 @@ class Convolution:
             self.result,
             stride=self.stride,
             padding=self.padding,
+            padding_value=self.padding_value,
             dilation=self.dilation,
             groups=self.groups,
             bias=self.bias,
             scale=self.scale,
             relu=self.relu,
+            residual=self.residual,
+            residual_scale=self.residual_scale,
             block=config.array,
         )
 
@@ -117,7 +123,12 @@ def random_convolution(
                 bias = rng.integers(-(1 << 20), 1 << 20, outputs, np.int32)
                 if bf16:
                     bias = float32.to_bits(rng.normal(size=outputs))
-    return Convolution(x, w, result, stride, padding, dilation, groups, bias, scale, relu)
+    outside = 0 if bf16 or rng.random() < 0.6 else int(rng.integers(-128, 128))
+    case = Convolution(x, w, result, stride, padding, outside, dilation, groups, bias, scale, relu)
+    if config.vector_chains and not (bf16 or relu) and result == "int8" and rng.random() < 0.5:
+        like = random_int8(rng, case.expected(config).shape, kind)
+        case = replace(case, residual=like, residual_scale=float(rng.uniform(0.1, 2)))
+    return case
 
 
 def _two(numbers: NDArray[Any]) -> tuple[int, int]:

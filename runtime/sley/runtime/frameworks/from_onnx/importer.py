@@ -8,12 +8,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import onnx.inliner
 import onnx.shape_inference
 import onnx.version_converter
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TypeProto, ValueInfoProto, helper, numpy_helper
+from numpy.typing import NDArray
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    ValueInfoProto,
+    helper,
+    numpy_helper,
+)
 
 from sley.driver import BadRequest
 from sley.runtime.networks.graph import Network, Node, TensorType
@@ -21,6 +33,9 @@ from sley.runtime.networks.registry import UnsupportedOperator, handlers
 
 OLDEST = 13
 """The first opset whose operators are read as they are; models with an older one are converted by onnx."""
+
+PACKED = {np.dtype(ml_dtypes.int4): np.dtype(np.int8), np.dtype(ml_dtypes.uint4): np.dtype(np.uint8)}
+"""Types of 4 bits, and what their numbers are kept in."""
 
 DOMAINS = ("", "ai.onnx", "ai.onnx.preview.training")
 """Whose operators the device knows."""
@@ -39,8 +54,9 @@ def read_model(model: ModelProto | str | Path) -> Network:
 
 
 def _network(graph: GraphProto, version: int, read: Callable[[ValueInfoProto], TensorType]) -> Network:
-    constants = {one.name: numpy_helper.to_array(one) for one in graph.initializer}
+    constants = {one.name: unpacked(numpy_helper.to_array(one)) for one in graph.initializer}
     nodes = [node for proto in graph.node for node in _nodes(proto, version)]
+    _check_packed(graph)
     inputs = {value.name: read(value) for value in graph.input if value.name not in constants}
     outputs = {value.name: read(value) for value in graph.output}
     return Network(graph.name, inputs, outputs, nodes, constants)
@@ -78,7 +94,7 @@ def _nodes(proto: NodeProto, version: int) -> list[Node]:
 def _attribute(attribute: AttributeProto, version: int) -> Any:
     value = helper.get_attribute_value(attribute)
     if attribute.type == AttributeProto.TENSOR:
-        return numpy_helper.to_array(value)
+        return unpacked(numpy_helper.to_array(value))
     if attribute.type == AttributeProto.GRAPH:
         return _network(value, version, _any_type)
     if attribute.type == AttributeProto.STRING:
@@ -88,6 +104,28 @@ def _attribute(attribute: AttributeProto, version: int) -> Any:
     if attribute.type in (AttributeProto.INTS, AttributeProto.FLOATS):
         return list(value)
     return value
+
+
+def unpacked(values: NDArray[Any]) -> NDArray[Any]:
+    """Integers of 4 bits as int8 or uint8, of the same numbers."""
+    wide = PACKED.get(values.dtype)
+    return values if wide is None else values.astype(wide)
+
+
+def _check_packed(graph: GraphProto) -> None:
+    """Integers of 4 bits are weights for DequantizeLinear, and nothing else. Raises ``UnsupportedOperator``."""
+    tensors = {one.name: one.data_type for one in graph.initializer}
+    for node in graph.node:
+        held = [one.t.data_type for one in node.attribute if one.type == AttributeProto.TENSOR]
+        if node.op_type == "Constant" and held:
+            tensors[node.output[0]] = held[0]
+    for node in graph.node:
+        found = [name for name in node.input if tensors.get(name) in (TensorProto.INT4, TensorProto.UINT4)]
+        if found and node.op_type != "DequantizeLinear":
+            raise UnsupportedOperator(
+                f"{node.op_type} {node.name!r} takes {found[0]}, of 4 bits; the device has such numbers for "
+                "DequantizeLinear alone, as weights"
+            )
 
 
 def _any_type(value: ValueInfoProto) -> TensorType:

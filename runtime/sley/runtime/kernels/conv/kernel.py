@@ -15,7 +15,8 @@ from sley.runtime.kernels.conv.tiling import Tiling
 @lru_cache(maxsize=256)
 def conv_program(config: ChipConfig, problem: Conv, tiling: Tiling) -> Program:
     """The program; its arguments are the addresses of input, packed weights and output, then, if there are any, of the
-    bias and the scale, which is a number unless it has a value for each channel."""
+    bias and the scale, which is a number unless it has a value for each channel, then of the residual, and its
+    factor."""
     return _Convolution(config, problem, tiling).program
 
 
@@ -71,12 +72,15 @@ class _Convolution(Products):
         act_count = 0 if isinstance(self.tile_width, Register) else self.tile_width
         k.set(Unit.MATRIX, act_stride=self.patch_x.stride, act_count=act_count)
         k.set(Unit.MATRIX, act_stride2=self.patch_y.stride * self.place.pitch)
+        if p.outside:
+            k.set(Unit.LOAD, fill=(p.outside & 0xFF) * 0x01010101)  # channels that there are not have weights of 0
 
     def _image_steps(self) -> dict[str, int]:
         """Bytes from image to image, by argument."""
         s, p = self.problem.steps, self.problem
         steps = {"x": s.image, "w": s.weights, "out": s.out_image}
-        return steps | dict.fromkeys(p.epilogue.row_names, s.values)
+        steps |= dict.fromkeys(p.epilogue.row_names, s.values)
+        return steps | ({"residual": s.out_image} if p.epilogue.residual else {})
 
     def _next_image(self, times: int) -> None:
         for name, step in self._image_steps().items():

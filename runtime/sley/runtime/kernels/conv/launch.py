@@ -8,7 +8,7 @@ from sley.runtime.kernels.conv.problem import Conv
 
 
 def launch(stream: Stream, problem: Conv, x: Argument, w: Argument, out: Argument, *more: Argument) -> None:
-    """``more``: the bias and the scale, if the epilogue has them."""
+    """``more``: the bias, the scale, the residual and its factor, if the epilogue has them."""
     config = stream.device.config
     tiling = plan(config, problem).tiling
     stream.launch(conv_program(config, problem, tiling), [x, w, out, *more], tiling.grid, tiling.gang)

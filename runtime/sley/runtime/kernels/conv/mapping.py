@@ -109,7 +109,7 @@ def weight_bytes(config: ChipConfig, problem: Conv) -> int:
 
 def _packs(config: ChipConfig, problem: Conv) -> bool:
     """Whether the pixels under a row of the window are contiguous, and take fewer passes as one tap. Zeros that a
-    window at the border would need are in its weights, so not of bf16."""
+    window at the border would need are in its weights, so not of bf16, and nothing but zeros."""
     p, deep = problem, config.fold_depth(problem.dtype)
     return (
         p.dtype is ElementType.INT8
@@ -118,13 +118,20 @@ def _packs(config: ChipConfig, problem: Conv) -> bool:
         and p.x.taps <= p.x.size
         and p.steps.pixel == p.channels
         and -(-p.x.taps * p.channels // deep) < p.x.taps * -(-p.channels // deep)
+        and (p.outside == 0 or not any(_shifts(p)))
     )
+
+
+def _shifts(problem: Conv) -> list[int]:
+    """How far the window of each output of a row is moved to be inside of the image."""
+    a = problem.x
+    return [min(max(o * a.stride - a.pad, 0), a.size - a.taps) - (o * a.stride - a.pad) for o in range(a.out)]
 
 
 def _packed(problem: Conv) -> Iterator[Part]:
     """The outputs whose window is inside, then those of the border, a column for each shift of the window."""
     p, a = problem, problem.x
-    shifts = [min(max(o * a.stride - a.pad, 0), a.size - a.taps) - (o * a.stride - a.pad) for o in range(a.out)]
+    shifts = _shifts(p)
     begin = 0
     while begin < a.out:
         end = begin + 1

@@ -11,7 +11,7 @@ from sley.runtime.kernels.epilogue import PLAIN, Epilogue
 class Axis:
     """One axis of the image: ``size`` pixels of the input, ``out`` of the output, ``taps`` of the window.
 
-    Output o adds, for each tap t, input ``o * stride - pad + t * dilation``; what is outside of the input is zero.
+    Output o adds, for each tap t, input ``o * stride - pad + t * dilation``; outside of the input is a constant.
     """
 
     size: int
@@ -50,7 +50,7 @@ class Conv:
     """A dense convolution of ``batch`` images: each output channel sees all ``channels`` of the input.
 
     Groups and few channels are mapped to such problems (``mapping.py``), with weights that are zero: ``products`` of a
-    sum are others.
+    sum are others. ``outside``: what pixels outside of the image are, other than 0 of int8 alone.
     """
 
     y: Axis
@@ -62,6 +62,7 @@ class Conv:
     dtype: ElementType = ElementType.INT8
     epilogue: Epilogue = PLAIN
     batch: int = 1
+    outside: int = 0
 
     @property
     def taps(self) -> int:

@@ -29,6 +29,25 @@ def operands(c: Compilation, *values: Value) -> list[Any]:
     return [number(value) if isinstance(number(value), int | float) else c.array(value) for value in values]
 
 
+def in_memory_order(function: Callable[..., Buffer], *values: Any) -> Buffer:
+    """An element-wise function of views whose axes are in the order in which the largest operand lies in memory, so
+    that the result lies as it does: images stay channels last."""
+    arrays = [value for value in values if isinstance(value, Buffer)]
+    first = max(arrays, key=lambda array: (array.size, array.ndim))
+    order = sorted(range(first.ndim), key=lambda axis: (first.shape[axis] > 1, -abs(first.strides[axis])))
+    if order == sorted(order) or any(array.ndim > first.ndim for array in arrays):
+        return function(*values)
+
+    def turned(value: Any) -> Any:
+        if not isinstance(value, Buffer):
+            return value
+        wide = value[(*(None for _ in range(first.ndim - value.ndim)), ...)] if value.ndim < first.ndim else value
+        return wide.transpose(*order)
+
+    result = function(*(turned(value) for value in values))
+    return result.transpose(*(order.index(axis) for axis in range(first.ndim)))
+
+
 _UNARY: dict[str, Callable[..., Buffer]] = {
     "Abs": nn.abs,
     "Acos": nn.acos,
@@ -80,19 +99,23 @@ _BINARY: dict[str, Callable[..., Buffer]] = {
 
 @operator(*_UNARY)
 def unary(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    return _UNARY[node.operator](x, stream=c.stream)
+    return in_memory_order(lambda view: _UNARY[node.operator](view, stream=c.stream), x)
 
 
 @operator(*_BINARY)
 def binary(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
-    return _BINARY[node.operator](*operands(c, x, y), stream=c.stream)
+    return in_memory_order(lambda a, b: _BINARY[node.operator](a, b, stream=c.stream), *operands(c, x, y))
 
 
 @operator("Region")
 def region(c: Compilation, node: Node, *values: Value) -> Buffer:
     """What the pass ``regions`` made of several operators."""
-    arrays = [c.array(value) for value in values]
-    return mapped("region", node.attributes["region"], *arrays, dtype=FP32, computed=FP32, stream=c.stream)
+    arrays, made = [c.array(value) for value in values], node.attributes["region"]
+
+    def run(*views: Buffer) -> Buffer:
+        return mapped("region", made, *views, dtype=np.dtype(made.result), computed=FP32, stream=c.stream)
+
+    return in_memory_order(run, *arrays)
 
 
 @operator("Div")

@@ -12,6 +12,8 @@ from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.gemm import gemm
+from sley.runtime.nn.mapping import INT8
 
 
 def channels_last(c: Compilation, x: Buffer) -> Buffer:
@@ -19,12 +21,26 @@ def channels_last(c: Compilation, x: Buffer) -> Buffer:
     view = x.transpose(0, *range(2, x.ndim), 1)
     if view.shape[-1] == 1 or view.strides[-1] == view.dtype.itemsize:
         return view
+    if x.dtype == INT8 and x.contiguous:
+        return _turned(c, x).reshape(*view.shape)
     return nn.copy(view, out=c.device.empty(view.shape, view.dtype), stream=c.stream)
+
+
+def _turned(c: Compilation, x: Buffer) -> Buffer:
+    """[images, pixels, channels] of int8, as a product by the unit matrix, whose loads turn blocks."""
+    planes = x.reshape(x.shape[0], x.shape[1], -1)
+    one = c.array(np.eye(x.shape[1], dtype=np.int8))
+    return gemm(planes, one, scale=1.0, trans_a=True, stream=c.stream)
 
 
 def channels_first(x: Buffer) -> Buffer:
     """A view as networks see images."""
     return x.transpose(0, x.ndim - 1, *range(1, x.ndim - 1))
+
+
+def precision_of(c: Compilation, node: Node) -> str:
+    """Of products of float32: that of an operator by itself, or of the whole network."""
+    return str(node.attributes.get("precision", c.precision))
 
 
 def sides_of(node: Node, sizes: tuple[int, ...], window: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -54,7 +70,7 @@ def conv(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = No
     groups = node.attributes.get("group", 1)
     row = None if bias is None else c.array(bias)
     view = channels_last(c, images)
-    more: dict[str, Any] = {"groups": groups, "bias": row, "precision": c.precision, "stream": c.stream}
+    more: dict[str, Any] = {"groups": groups, "bias": row, "precision": precision_of(c, node), "stream": c.stream}
     relu = bool(node.attributes.get("relu", 0))
     if dimensions != 3:
         more["relu"] = relu

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
+from sley.runtime.networks.operators.images import precision_of
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.mapping import Operand
 
 
 @operator("MatMul")
 def matmul(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
-    return nn.matmul(c.array(x), c.array(y), precision=c.precision, stream=c.stream)
+    return nn.matmul(c.array(x), c.array(y), precision=precision_of(c, node), stream=c.stream)
 
 
 @operator("Gemm")
@@ -23,7 +23,7 @@ def gemm(c: Compilation, node: Node, a: Value, b: Value, bias: Value | None = No
     left, right = c.array(a), c.array(b)
     left = left.T if node.attributes.get("transA", 0) else left
     right = right.T if node.attributes.get("transB", 0) else right
-    result = nn.matmul(left, right, precision=c.precision, stream=c.stream)
+    result = nn.matmul(left, right, precision=precision_of(c, node), stream=c.stream)
     alpha, beta = node.attributes.get("alpha", 1.0), node.attributes.get("beta", 1.0)
     if alpha != 1:
         result = nn.mul(result, alpha, stream=c.stream)
@@ -116,25 +116,25 @@ def quantize(c: Compilation, node: Node, x: Buffer, scale: Value, zero: Value | 
     zero_type = np.dtype(np.uint8) if zero is None else zero.dtype
     if zero_type != np.int8:
         raise UnsupportedOperator(f"{node}: to {zero_type}; the device quantises to int8")
-    factor, shift = (_along(c, node, value, x) for value in (scale, zero))
-    wide = nn.div(x, factor, stream=c.stream)
-    wide = nn.round(wide, stream=c.stream)
-    return nn.cast(nn.add(wide, shift, stream=c.stream), np.int8, stream=c.stream)
+    return nn.quantize(x, _along(c, node, scale, x), _along(c, node, zero, x), stream=c.stream)
 
 
 @operator("DequantizeLinear")
 def dequantize(c: Compilation, node: Node, x: Buffer, scale: Value, zero: Value | None = None) -> Buffer:
     factor = _along(c, node, scale, x)
-    shift: Any = 0.0 if zero is None else nn.cast(_along(c, node, zero, x), np.float32, stream=c.stream)
-    return nn.dequantize(x, factor, shift, stream=c.stream)
+    return nn.dequantize(x, factor, 0.0 if zero is None else _along(c, node, zero, x), stream=c.stream)
 
 
-def _along(c: Compilation, node: Node, value: Value | None, x: Buffer) -> Buffer:
+def _along(c: Compilation, node: Node, value: Value | None, x: Buffer) -> Operand:
     """Scales or zero points, one or one for each element of an axis."""
     if node.attributes.get("block_size", 0):
         raise UnsupportedOperator(f"{node}: scales of blocks")
     assert value is not None
-    array = c.array(value)
+    if isinstance(value, np.ndarray):
+        if value.size == 1:
+            return float(value.item())
+        value = value.astype(np.float32)
+    array = c.array(value) if value.dtype == np.float32 else nn.cast(c.array(value), np.float32, stream=c.stream)
     if array.size == 1:
         return array.reshape(*(1 for _ in x.shape))
     axis = node.attributes.get("axis", 1) % x.ndim

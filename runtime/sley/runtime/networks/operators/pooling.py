@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.images import channels_first, channels_last, sides_of
 from sley.runtime.networks.operators.shapes import dense
 from sley.runtime.networks.registry import operator
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.mapping import INT8
 
 
 @operator("MaxPool", "AveragePool", "LpPool")
@@ -32,6 +33,9 @@ def pool(c: Compilation, node: Node, x: Buffer) -> Any:
                 out -= 1
             pads[place] = before, max((out - 1) * step + wide - size - before, behind)
     view = channels_last(c, x)
+    if node.operator == "MaxPool" and _direct(node, x.dtype, window, pads):
+        padding: Any = tuple(pads)
+        return channels_first(nn.max_pool2d(view, window, stride=steps, padding=padding, stream=c.stream))
     if node.operator == "MaxPool":
         lowest = -float("inf") if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
         padded = nn.pad(view, [*pads, (0, 0)], lowest, stream=c.stream) if any(map(sum, pads)) else view
@@ -55,6 +59,13 @@ def pool(c: Compilation, node: Node, x: Buffer) -> Any:
         x.shape[2:], window, steps, spreads, (pads, own), bool(node.attributes.get("count_include_pad", 0))
     )
     return channels_first(nn.mul(total, c.device.array(counts.astype(np.float32)[..., None]), stream=c.stream))
+
+
+def _direct(node: Node, dtype: np.dtype, window: tuple[int, ...], pads: list[tuple[int, int]]) -> bool:
+    """Whether a pooling is one that has a kernel, which pads as it loads."""
+    plain = len(window) == 2 and len(node.outputs) == 1 and set(node.attributes.get("dilations", [1])) == {1}
+    inside = all(max(pair) < taps for pair, taps in zip(pads, window, strict=True))
+    return plain and inside and not node.attributes.get("ceil_mode", 0) and dtype in (INT8, BF16)
 
 
 def _numbers(shape: tuple[int, ...], pads: list[tuple[int, int]], columns_first: bool) -> np.ndarray:

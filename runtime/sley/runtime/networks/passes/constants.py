@@ -12,10 +12,14 @@ RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "Rando
 """Operators whose results are others each time, so they are no constants, whatever their inputs are."""
 
 
-def fold_constants(network: Network, fold: Fold) -> Network:
-    """Runs the pass."""
+KEPT = ("DequantizeLinear",)
+"""Operators that stay until integers have found the operators that take them, though they are of constants."""
+
+
+def fold_constants(network: Network, fold: Fold, kept: Sequence[str] = KEPT) -> Network:
+    """Runs the pass. ``kept``: operators that stay."""
     constants = dict(network.constants)
-    nodes = [node for node in network.nodes if not folded(node, constants, fold)]
+    nodes = [node for node in network.nodes if node.operator in kept or not folded(node, constants, fold)]
     return network.with_nodes(nodes, constants)
 
 

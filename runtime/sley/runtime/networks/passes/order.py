@@ -10,12 +10,28 @@ from sley.runtime.networks.graph import Network
 from sley.runtime.networks.passes.activation import fuse_activation
 from sley.runtime.networks.passes.batch_norm import fold_batch_norm
 from sley.runtime.networks.passes.constants import Fold, fold_constants
+from sley.runtime.networks.passes.quantized.averages import fuse_averages
+from sley.runtime.networks.passes.quantized.moves import move_integers
+from sley.runtime.networks.passes.quantized.products import fuse_products
+from sley.runtime.networks.passes.quantized.signed import make_signed
+from sley.runtime.networks.passes.quantized.standard import as_standard
+from sley.runtime.networks.passes.quantized.sums import fuse_sums
 from sley.runtime.networks.passes.regions import form_regions
 from sley.runtime.networks.passes.subgraphs import inline_subgraphs
 from sley.runtime.networks.passes.unused import leave_out_unused
 from sley.runtime.tile.compiler import DUMP
 
-PASSES: dict[str, Callable[[Network], Network]] = {
+Pass = Callable[[Network], Network]
+QUANTIZED: dict[str, Pass] = {
+    "standard": as_standard,
+    "signed": make_signed,
+    "moves": move_integers,
+    "products": fuse_products,
+    "sums": fuse_sums,
+    "averages": fuse_averages,
+}
+"""Those that find what runs on integers; constants are folded behind each."""
+PASSES: dict[str, Pass] = {
     "unused": leave_out_unused,
     "batch_norm": fold_batch_norm,
     "activation": fuse_activation,
@@ -26,10 +42,17 @@ PASSES: dict[str, Callable[[Network], Network]] = {
 def optimised(network: Network, fold: Fold) -> Network:
     """The network behind all passes; it is printed behind those that ``SLEY_DUMP`` names. ``fold``: computes operators
     on the host."""
-    network = fold_constants(inline_subgraphs(network, fold), fold)
     wanted = set(os.environ.get(DUMP, "").split(","))
-    for name, run in PASSES.items():
-        network = run(network)
+
+    def behind(name: str, network: Network) -> Network:
         if name in wanted:
             print(f"# behind {name}\n{network}", file=sys.stderr)
+        return network
+
+    network = fold_constants(inline_subgraphs(network, fold), fold)
+    for name, run in QUANTIZED.items():
+        network = behind(name, fold_constants(run(network), fold))
+    network = fold_constants(leave_out_unused(network), fold, ())
+    for name, run in PASSES.items():
+        network = behind(name, run(network))
     return network

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from sley.runtime.networks.graph import Network, Node
+from sley.runtime.networks.passes.quantized.parameters import INT8, type_of
 from sley.runtime.networks.region import OPERATORS, Region, Step
 
 MOST_INPUTS = 6
@@ -27,17 +28,19 @@ def form_regions(network: Network) -> Network:
         inputs: list[str] = []
         steps: list[Step] = []
         operands: list[int] = []
-        for name in node.inputs:
+        for name in _operands(node):
             before = regions.get(name)
-            if before is not None and network.alone(name, uses) and _fits(before, inputs, node, steps):
+            whole = before is None or before[1].result != "float32"  # what is rounded to integers is an end
+            if before is not None and not whole and network.alone(name, uses) and _fits(before, inputs, node, steps):
                 operands.append(_taken(before, inputs, steps))
                 del regions[name]
             else:
                 operands.append(_input(name, inputs))
-        steps.append(Step(node.operator, tuple(operands), _numbers(node)))
+        steps.append(Step(node.operator, tuple(operands), _numbers(network, node)))
+        result = "int8" if node.operator == "QuantizeLinear" else "float32"
         regions[node.outputs[0]] = (
             Node("Region", tuple(inputs), node.outputs, {}, node.name, node.version),
-            Region(len(inputs), tuple(_placed(steps, len(inputs)))),
+            Region(len(inputs), tuple(_placed(steps, len(inputs))), result),
         )
         order.append(node)
     nodes = []
@@ -53,18 +56,37 @@ def form_regions(network: Network) -> Network:
 
 def _joins(network: Network, node: Node) -> bool:
     """Whether an operator can be part of a region: its type is known to be float32, and its constants are numbers."""
+    if node.operator in ("DequantizeLinear", "QuantizeLinear"):
+        return _one_scale(network, node)
     type = network.types.get(node.outputs[0], network.outputs.get(node.outputs[0]))
     if node.operator not in OPERATORS or type is None or type.dtype != np.float32 or len(node.outputs) != 1:
         return False
     return all(name and name not in network.constants for name in node.inputs)
 
 
-def _numbers(node: Node) -> tuple[float, ...]:
+def _one_scale(network: Network, node: Node) -> bool:
+    """Whether one known scale lies between integers of 8 bits and float32."""
+    makes = node.operator == "QuantizeLinear"
+    kinds = [type_of(network, name, np.dtype(np.void)) for name in (node.inputs[0], node.outputs[0])]
+    integers, reals = kinds[::-1] if makes else kinds
+    known = [network.constants[name].size == 1 for name in node.inputs[1:] if name in network.constants]
+    return integers == INT8 and reals == np.float32 and len(known) == len(node.inputs) - 1 and all(known)
+
+
+def _operands(node: Node) -> tuple[str, ...]:
+    """Inputs that are operands, and not numbers."""
+    return node.inputs[:1] if node.operator in ("DequantizeLinear", "QuantizeLinear") else node.inputs
+
+
+def _numbers(network: Network, node: Node) -> tuple[float, ...]:
+    if node.operator in ("DequantizeLinear", "QuantizeLinear"):
+        found = [float(network.constants[name].item()) for name in node.inputs[1:]]
+        return found[0], (found[1] if len(found) > 1 else 0.0)
     return tuple(float(node.attributes.get(name, value)) for name, value in OPERATORS[node.operator].numbers)
 
 
 def _fits(before: tuple[Node, Region], inputs: list[str], node: Node, steps: list[Step]) -> bool:
-    together = len({*before[0].inputs, *inputs, *node.inputs}) - 1
+    together = len({*before[0].inputs, *inputs, *_operands(node)}) - 1
     return together <= MOST_INPUTS and len(before[1].steps) + len(steps) < MOST_STEPS
 
 

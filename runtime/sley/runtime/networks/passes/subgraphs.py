@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sley.runtime.networks.graph import Array, Network, Node
-from sley.runtime.networks.passes.constants import Fold, folded
+from sley.runtime.networks.passes.constants import KEPT, Fold, folded
 
 MOST = 4096
 """Steps of a Loop or Scan."""
@@ -59,7 +59,7 @@ class _Inliner:
                 del self.nodes[mark:]
                 kept = tuple(name for name in inputs if name)
                 self.nodes.append(replace(own, inputs=kept, attributes={"reason": str(error)}))
-        elif not folded(own, self.constants, self.fold):
+        elif own.operator in KEPT or not folded(own, self.constants, self.fold):
             self.nodes.append(own)
         names |= {name: new for name, new in zip(node.outputs, outputs, strict=True) if name}
 

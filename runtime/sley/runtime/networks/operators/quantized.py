@@ -1,0 +1,142 @@
+"""Operators on integers that passes make of those between DequantizeLinear and QuantizeLinear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from sley.runtime.device.buffer import Buffer
+from sley.runtime.networks.compilation import Compilation, Value
+from sley.runtime.networks.graph import Node
+from sley.runtime.networks.operators.images import channels_first, channels_last, sides_of
+from sley.runtime.networks.operators.shapes import dense
+from sley.runtime.networks.registry import operator
+from sley.runtime.nn import operators as nn
+from sley.runtime.nn.elements import plus
+from sley.runtime.nn.gemm import gemm
+from sley.runtime.nn.mapping import FP32, INT8, mapped
+
+
+@operator("QuantizedConv")
+def quantized_conv(
+    c: Compilation,
+    node: Node,
+    x: Value,
+    w: Value,
+    bias: Value | None = None,
+    scale: Value | None = None,
+    residual: Buffer | None = None,
+) -> Buffer:
+    """int8 images by int8 weights [outputs, channels / groups, taps ...]; ``padding_value``: of pixels outside; a
+    residual is added times ``residual_scale``."""
+    images, weights = c.array(x), c.known(node, w, "the weights")
+    dimensions = weights.ndim - 2
+    taps = weights.transpose(*range(2, weights.ndim), 1, 0)
+    pads: Any = tuple(sides_of(node, images.shape[2:], taps.shape[:dimensions]))
+    steps, spreads = (tuple(node.attributes.get(name, [1] * dimensions)) for name in ("strides", "dilations"))
+    one = dimensions == 1
+    more = _epilogue(c, node, bias, scale)
+    if residual is not None:
+        return _with_residual(c, node, images, taps, pads, residual, more)
+    function: Any = nn.conv1d if one else nn.conv2d
+    result = function(
+        channels_last(c, images),
+        taps,
+        stride=steps[0] if one else steps,
+        padding=pads[0] if one else pads,
+        padding_value=node.attributes["padding_value"],
+        dilation=spreads[0] if one else spreads,
+        groups=node.attributes.get("group", 1),
+        **more,
+    )
+    return channels_first(result)
+
+
+def _with_residual(
+    c: Compilation, node: Node, images: Buffer, taps: Any, pads: Any, residual: Buffer, more: dict[str, Any]
+) -> Buffer:
+    """In the epilogue, or, on chips without chains, in launches of its own: the same bits."""
+    factor, view = node.attributes["residual_scale"], channels_last(c, residual)
+    chains = bool(c.device.config.vector_chains)
+    if chains:
+        view = view if view.contiguous else nn.copy(view, out=c.device.empty(view.shape, view.dtype), stream=c.stream)
+        more |= {"residual": view, "residual_scale": factor}
+    else:
+        more["dtype"] = np.dtype(np.float32)
+    result = nn.conv2d(
+        channels_last(c, images),
+        taps,
+        stride=tuple(node.attributes.get("strides", [1, 1])),
+        padding=pads,
+        padding_value=node.attributes["padding_value"],
+        dilation=tuple(node.attributes.get("dilations", [1, 1])),
+        groups=node.attributes.get("group", 1),
+        **more,
+    )
+    if not chains:
+        scaled = nn.mul(view, factor, stream=c.stream)
+        result = mapped("residual", plus, scaled, result, dtype=INT8, computed=FP32, stream=c.stream)
+    return channels_first(result)
+
+
+@operator("QuantizedMatMul")
+def quantized_matmul(
+    c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = None, scale: Value | None = None
+) -> Buffer:
+    """Rows of int8 by int8 weights [inputs, outputs]."""
+    rows, weights = dense(c, c.array(x)), c.array(w)
+    result = gemm(rows.reshape(-1, rows.shape[-1]), weights, **_epilogue(c, node, bias, scale))
+    return result.reshape(*rows.shape[:-1], weights.shape[-1])
+
+
+@operator("DynamicMatMul")
+def dynamic_matmul(c: Compilation, node: Node, x: Buffer, w: Value, scale: Value, bias: Value | None = None) -> Buffer:
+    """Rows of float32, each quantised by its largest absolute value, by int8 weights [inputs, outputs] with a scale for
+    each output; the bias is float32."""
+    rows, weights = dense(c, x).reshape(-1, x.shape[-1]), c.array(w)
+    factors = nn.absmax_scale(rows, -1, stream=c.stream)
+    integers = nn.quantize(rows, factors, stream=c.stream)
+    products = gemm(integers, weights, scale=c.array(scale), dtype=np.float32, stream=c.stream)
+    values = (products, factors) if bias is None else (products, factors, c.array(bias))
+    result = mapped("dynamic", _scaled if bias is None else _scaled_biased, *values, stream=c.stream)
+    return result.reshape(*x.shape[:-1], weights.shape[-1])
+
+
+def _scaled(product: Any, factor: Any) -> Any:
+    return product * factor
+
+
+def _scaled_biased(product: Any, factor: Any, bias: Any) -> Any:
+    return product * factor + bias
+
+
+def _epilogue(c: Compilation, node: Node, bias: Value | None, scale: Value | None) -> dict[str, Any]:
+    factor = c.known(node, scale, "the scale")
+    return {
+        "bias": None if bias is None else c.array(bias),
+        "scale": factor.item() if factor.size == 1 else c.array(factor),
+        "relu": bool(node.attributes.get("relu", 0)),
+        "dtype": np.dtype(node.attributes["result"]),
+        "stream": c.stream,
+    }
+
+
+@operator("QuantizedPool")
+def quantized_pool(c: Compilation, node: Node, x: Buffer) -> Buffer:
+    """The average under windows of int8 images, times ``scale``."""
+    view, scale = channels_last(c, x), node.attributes["scale"]
+    if "kernel_shape" not in node.attributes:
+        return channels_first(nn.global_avg_pool2d(view, scale=scale, stream=c.stream))
+    window = tuple(node.attributes["kernel_shape"])
+    pads: Any = tuple(sides_of(node, x.shape[2:], window))
+    result = nn.avg_pool2d(
+        view,
+        window,
+        stride=tuple(node.attributes.get("strides", [1, 1])),
+        padding=pads,
+        count_include_pad=bool(node.attributes.get("count_include_pad", 0)),
+        scale=scale,
+        stream=c.stream,
+    )
+    return channels_first(result)
