@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from sley.abi.config import ChipConfig
@@ -150,3 +151,9 @@ def _memory(array: Buffer, roots: list[Buffer]) -> Memory:
 def _viewed(whole: Buffer, view: View) -> Buffer:
     bytes = whole.dtype.itemsize
     return whole.strided(view.shape, tuple(stride * bytes for stride in view.strides), view.offset * bytes)
+
+
+@cache
+def kernel_of(text: str) -> TritonKernel:
+    """The kernel of a text, read once."""
+    return TritonKernel(text)
