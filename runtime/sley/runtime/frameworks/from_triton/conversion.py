@@ -17,7 +17,7 @@ import numpy as np
 from sley.abi.types import ElementType
 from sley.runtime.frameworks.from_triton.forms import Form, Number, constant, least, most
 from sley.runtime.frameworks.from_triton.programs import Box, Programs, Vector
-from sley.runtime.frameworks.from_triton.refusal import refuse
+from sley.runtime.frameworks.from_triton.refusal import REASONS, UNKNOWN, refuse
 from sley.runtime.frameworks.from_triton.ttir import Operation, Region, TritonType, TritonValue
 from sley.runtime.frameworks.from_triton.values import Condition, Constant, Data, Known
 from sley.runtime.frameworks.from_triton.views import Views
@@ -83,7 +83,7 @@ class Conversion:
         """Converts an operation. Raises ``TritonRefused``, ``Split``."""
         lowering = LOWERINGS.get(operation.name)
         if lowering is None:
-            raise refuse(operation, "the device has no such operation, or Sley does not convert it")
+            raise refuse(operation, REASONS.get(operation.name, UNKNOWN))
         outer, self.operation = self.operation, operation
         line, trace().line = trace().line, operation.place.line
         results = lowering(self, operation)

@@ -111,6 +111,20 @@ def lower_function(conversion: Conversion, operation: Operation) -> Known:
     return result(conversion, operation, operands, function(*tiles).to(narrow(type)), type)
 
 
+EXTERNAL: dict[str, Callable[[Tile], Tile]] = {"sley_tanh": tile.tanh, "sley_round": tile.round}
+"""Functions of ``libdevice``."""
+
+
+@lowers("tt.extern_elementwise", note="`libdevice.tanh` and `libdevice.rint`")
+def lower_external(conversion: Conversion, operation: Operation) -> Known:
+    _check(conversion, operation)
+    function = EXTERNAL.get(operation.attributes.get("symbol", ""))
+    if function is None:
+        raise refuse(operation, f"a function of another target; libdevice has {', '.join(EXTERNAL)} here")
+    operands, tiles = _tiles(conversion, operation)
+    return result(conversion, operation, operands, function(*tiles), operation.result.type)
+
+
 @lowers("math.fma", note="in fp32, rounded to its type")
 def lower_fma(conversion: Conversion, operation: Operation) -> Known:
     _check(conversion, operation)

@@ -25,7 +25,8 @@ def lower_load(conversion: Conversion, operation: Operation) -> Known:
     other: Known = conversion.known(operation.operands[2]) if len(operation.operands) > 2 else zero(type)
     mask = _mask(conversion, operation.operands[1] if len(operation.operands) > 1 else None)
     if pointer.form.data is not None:
-        return gathered(conversion, pointer, mask, other, type)
+        rows = gathered(conversion, pointer, mask, number_of(other), type)
+        return conversion.data(other, type) if rows is None else rows
     return loaded(conversion, pointer, mask, other, type)
 
 

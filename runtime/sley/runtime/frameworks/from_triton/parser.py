@@ -10,7 +10,7 @@ import re
 import struct
 from typing import Any
 
-from sley.runtime.frameworks.from_triton.refusal import TritonRefused
+from sley.runtime.frameworks.from_triton.refusal import REASONS, UNKNOWN, TritonRefused
 from sley.runtime.frameworks.from_triton.ttir import (
     Operation,
     Place,
@@ -139,8 +139,7 @@ class _Reader:
         elif rest.endswith("({"):
             types = self._generic(operation, rest)
         elif rest.endswith("{"):
-            operation.place = self._place(location)
-            raise TritonRefused(f"{operation.place}: {name} is no operation that Sley has")
+            raise TritonRefused(f"{name}: {REASONS.get(name, UNKNOWN)}: {line}")
         else:
             types = self._plain(operation, rest)
         if operation.regions:

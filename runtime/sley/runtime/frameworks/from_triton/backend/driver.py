@@ -40,13 +40,15 @@ class SleyLauncher:
         self.kept = [type != "constexpr" for type in source.signature.values()]
 
     def __call__(self, x: int, y: int, z: int, stream: Stream | None, kernel: TritonKernel, *rest: Any) -> None:
-        _, _, enter, leave, *arguments = rest
-        if enter is not None or leave is not None:
-            raise BadRequest("hooks of launches are not called on Sley: profile the device, sley.runtime has the tools")
+        _, about, enter, leave, *arguments = rest
         if not all((x, y, z)):
             return
         kept = [given for given, keep in zip(arguments, self.kept, strict=True) if keep]
+        if enter is not None:
+            enter(about)
         kernel[x, y, z](*kept, stream=stream)
+        if leave is not None:
+            leave(about)
 
 
 class SleyDriver(DriverBase):
