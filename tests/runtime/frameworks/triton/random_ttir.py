@@ -107,9 +107,7 @@ class _Writer:
 
     def coordinate(self, size: int, step: _Tensor | None) -> _Tensor:
         """Numbers along an axis, of one axis."""
-        r = self.new(
-            f"tt.make_range {{end = {size} : i32, start = 0 : i32}} : tensor<{size}xi32>", "i32", (size,)
-        )
+        r = self.new(f"tt.make_range {{end = {size} : i32, start = 0 : i32}} : tensor<{size}xi32>", "i32", (size,))
         if self.chance(0.6):
             block = self.constant(self.pick(size, size, size // 2, 5))
             base = self.op("arith.muli", self.program_number(), block)
@@ -129,9 +127,7 @@ class _Writer:
             one = self.coordinate(size, step)
             for other in range(len(shape)):
                 if other != axis:
-                    wide = tuple(
-                        size if a == axis else 1 for a in range(len(shape)) if a <= max(axis, other)
-                    )
+                    wide = tuple(size if a == axis else 1 for a in range(len(shape)) if a <= max(axis, other))
                     wide = tuple(shape[axis] if a == axis else 1 for a in range(len(shape)))
                     made = _Tensor("", "i32", wide)
                     one = self.new(
@@ -174,9 +170,7 @@ class _Writer:
         shape = offsets.shape
         base = _Tensor("", f"!tt.ptr<{element}>", shape)
         start = self.new(f"tt.splat {pointer} : !tt.ptr<{element}> -> {base.type}", base.element, shape)
-        return self.new(
-            f"tt.addptr {start.name}, {offsets.name} : {base.type}, {offsets.type}", base.element, shape
-        )
+        return self.new(f"tt.addptr {start.name}, {offsets.name} : {base.type}, {offsets.type}", base.element, shape)
 
     def load(self, at: _Tensor, element: str, mask: _Tensor | None) -> _Tensor:
         given = at.name
@@ -192,15 +186,23 @@ class _Writer:
         """Some operations on x, with tensors of its shape."""
         for _ in range(int(self.rng.integers(0, 4))):
             fitting = [one for one in others if one.shape == x.shape and one.element == x.element]
-            y = self.pick(*fitting) if fitting and self.chance(0.6) else self.constant(self.pick(2, -1, 5), x.element, x.shape)
+            y = (
+                self.pick(*fitting)
+                if fitting and self.chance(0.6)
+                else self.constant(self.pick(2, -1, 5), x.element, x.shape)
+            )
             if x.element == "i32":
-                x = self.op(self.pick("arith.addi", "arith.subi", "arith.muli", "arith.andi", "arith.xori", "arith.maxsi"), x, y)
+                x = self.op(
+                    self.pick("arith.addi", "arith.subi", "arith.muli", "arith.andi", "arith.xori", "arith.maxsi"), x, y
+                )
                 if coordinates and self.chance(0.3) and coordinates[0].shape == x.shape:
                     x = self.op("arith.addi", x, self.pick(*coordinates))
             else:
                 x = self.op(self.pick("arith.addf", "arith.subf", "arith.mulf", "arith.maxnumf", "arith.minnumf"), x, y)
             if self.chance(0.25):
-                mask = self.mask([self.broadcast(one, x.shape) for one in coordinates if len(one.shape) == len(x.shape)])
+                mask = self.mask(
+                    [self.broadcast(one, x.shape) for one in coordinates if len(one.shape) == len(x.shape)]
+                )
                 if mask is not None and mask.shape == x.shape:
                     x = self.new(
                         f"arith.select {mask.name}, {x.name}, {y.name} : {mask.type}, {x.type}", x.element, x.shape
@@ -227,7 +229,11 @@ class _Writer:
         x = self.load(at, element, mask)
         if self.chance(0.4):
             more, others = self.place(shape, i)
-            x = self.op("arith.addi" if element == "i32" else "arith.addf", x, self.load(self.address(pointer, element, more), element, self.mask(others)))
+            x = self.op(
+                "arith.addi" if element == "i32" else "arith.addf",
+                x,
+                self.load(self.address(pointer, element, more), element, self.mask(others)),
+            )
         end = self.op("arith.addi" if element == "i32" else "arith.addf", sums, self.arithmetic(x, [sums], coordinates))
         moved = self.splat(i, shape) if self.chance(0.08) else step
         after = self.new(f"tt.addptr {at.name}, {moved.name} : {at.type}, {moved.type}", at.element, shape)
@@ -237,7 +243,11 @@ class _Writer:
         result = _Tensor(f"{name}#1", element, shape)
         if self.chance(0.3):
             again = _Tensor(f"{name}#0", at.element, shape)
-            result = self.op("arith.addi" if element == "i32" else "arith.addf", result, self.load(again, element, mask and self.mask(coordinates)))
+            result = self.op(
+                "arith.addi" if element == "i32" else "arith.addf",
+                result,
+                self.load(again, element, mask and self.mask(coordinates)),
+            )
         return result
 
     def reduced(self, x: _Tensor) -> _Tensor:
@@ -255,7 +265,9 @@ class _Writer:
         if not left:
             return self.splat(made, x.shape)
         wide = _Tensor("", x.element, tuple(1 if number == axis else size for number, size in enumerate(x.shape)))
-        one = self.new(f"tt.expand_dims {made.name} {{axis = {axis} : i32}} : {made.type} -> {wide.type}", x.element, wide.shape)
+        one = self.new(
+            f"tt.expand_dims {made.name} {{axis = {axis} : i32}} : {made.type} -> {wide.type}", x.element, wide.shape
+        )
         return self.broadcast(one, x.shape)
 
     # The kernel
@@ -281,7 +293,11 @@ class _Writer:
         head = ", ".join(f"%{name}: !tt.ptr<{element}>" for name in ("in0", "in1", "out"))
         text = f"module {{\n  tt.func public @random({head}) attributes {{noinline = false}} {{\n"
         text += "\n".join(self.lines) + "\n    tt.return\n  }\n}\n"
-        return RandomKernel(text, (gx, gy, 1), [*(self.numbers(element) for _ in range(2)), np.zeros(int(np.prod(shape)) * gx * gy, NUMPY[element])])
+        return RandomKernel(
+            text,
+            (gx, gy, 1),
+            [*(self.numbers(element) for _ in range(2)), np.zeros(int(np.prod(shape)) * gx * gy, NUMPY[element])],
+        )
 
     def numbers(self, element: str) -> Any:
         if element == "i32":
@@ -305,7 +321,9 @@ class _Writer:
                 if other != axis:
                     wide = tuple(side if a == axis else 1 for a in range(len(shape)))
                     made = _Tensor("", "i32", wide)
-                    r = self.new(f"tt.expand_dims {r.name} {{axis = {other} : i32}} : {r.type} -> {made.type}", "i32", wide)
+                    r = self.new(
+                        f"tt.expand_dims {r.name} {{axis = {other} : i32}} : {r.type} -> {made.type}", "i32", wide
+                    )
             r = self.broadcast(r, shape)
             coordinates.append(r)
             total = self.op("arith.addi", total, self.op("arith.muli", r, self.constant(stride, "i32", shape)))

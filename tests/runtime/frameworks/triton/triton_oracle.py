@@ -169,7 +169,11 @@ def run(text: str, grid: tuple[int, ...], arguments: list[Any], lanes: int) -> l
 
 class _Program:
     def __init__(
-        self, memories: dict[str, Array], ids: tuple[int, ...], grid: tuple[int, int, int], lanes: int
+        self,
+        memories: dict[str, Array],
+        ids: tuple[int, ...],
+        grid: tuple[int, int, int],
+        lanes: int,
     ) -> None:
         self.memories, self.ids, self.grid, self.lanes = memories, ids, grid, lanes
         self.values: dict[TritonValue, Any] = {}

@@ -47,45 +47,56 @@ class _Axis:
     place: Form
 
 
-def bounds(conversion: Conversion, form: Form, tests: Sequence[Form]) -> tuple[dict[int, Form], list[Form]] | None:
-    """Upper bounds by coordinate, as the place minus the size; and tests that are none. None if nothing is in bounds.
+def bounds(form: Form, tests: Sequence[Form], valid: Sequence[Form] = ()) -> tuple[dict[int, Form], list[Form]] | None:
+    """Upper bounds by coordinate, as the place minus the size; and the tests that are none. None if nothing is in
+    bounds. ``valid``: tests of elements that nobody uses, which are bounds too where they can be.
+
     Raises ``Split`` where that depends on the program."""
     found: dict[int, Form] = {}
+    made_of: dict[int, list[Form]] = {}
     left: list[Form] = []
-    for test in tests:
+    for number, test in enumerate((*tests, *valid)):
         if test.data is None and most(test.high()) < 0:
             continue
+        counted = [test] if number < len(tests) else []
         axes = [axis for axis, factor in enumerate(test.coords) if factor]
         if not axes and test.scalar:
             holds = np.less(test.base, 0)
             if not holds.any():
                 return None
             raise Split(holds.astype(np.int64))
-        factor = test.coords[axes[0]] if len(axes) == 1 else 0
-        loops = all(times % factor == 0 for _, times in test.loops) if factor > 0 else False
-        if test.data is not None or not loops or form.coords[axes[0]] <= 0:
-            left.append(test)
+        bound = _bound(test, axes[0]) if len(axes) == 1 and form.coords[axes[0]] > 0 else None
+        if bound is None:
+            left += counted
             continue
-        bound = Form(
-            number(np.floor_divide(test.base, factor)), tuple((loop, times // factor) for loop, times in test.loops)
-        )
         axis = axes[0]
         tighter = _tighter(bound, found[axis]) if axis in found else bound
         if tighter is None:
-            left.append(test)
-        else:
-            found[axis] = tighter
+            left += counted
+            continue
+        found[axis] = tighter
+        made_of.setdefault(axis, []).extend(counted)
     for axis, bound in list(found.items()):
         if most(bound.high()) < 0:
             continue
         outside = np.greater_equal(bound.base, 0)
-        if not bound.loops and outside.all():
+        if bound.loops:  # nothing is in bounds in some rounds
+            left += made_of[axis]
+            del found[axis]
+        elif outside.all():
             return None
-        if bound.loops:
-            left.append(_test(form, axis, found.pop(axis)))
         else:
             raise Split(outside.astype(np.int64))
     return found, left
+
+
+def _bound(test: Form, axis: int) -> Form | None:
+    """The place minus the size along an axis, if the test is an upper bound of its coordinate."""
+    factor = test.coords[axis]
+    if test.data is not None or factor < 1 or any(times % factor for _, times in test.loops):
+        return None
+    loops = tuple((loop, times // factor) for loop, times in test.loops)
+    return Form(number(np.floor_divide(test.base, factor)), loops)
 
 
 def _tighter(a: Form, b: Form) -> Form | None:
@@ -93,11 +104,6 @@ def _tighter(a: Form, b: Form) -> Form | None:
     if least(a.plus(b, -1).low()) >= 0:
         return a
     return b if least(b.plus(a, -1).low()) >= 0 else None
-
-
-def _test(form: Form, axis: int, bound: Form) -> Form:
-    coords = tuple(int(other == axis) for other in range(len(form.shape)))
-    return Form(bound.base, bound.loops, coords, form.shape)
 
 
 def memory_of(conversion: Conversion, pointer: Pointer) -> Memory:
@@ -112,15 +118,15 @@ def memory_of(conversion: Conversion, pointer: Pointer) -> Memory:
 
 
 def locate(conversion: Conversion, pointer: Pointer, tests: Sequence[Form], stored: bool) -> Access | None:
-    """The view and the place of an access; None if the mask lets nothing through. Raises ``TritonRefused``, ``Split``,
+    """The view and the place of an access; None if the mask lets nothing through, and the first time. Raises ``TritonRefused``, ``Split``,
     ``OneByOne``."""
     form, operation = pointer.form, conversion.operation
     memory = memory_of(conversion, pointer)
-    made = bounds(conversion, form, tests)
+    made = bounds(form, tests, () if stored else form.valid)
     if made is None:
         return None
     bound, left = made
-    _together(conversion, form, bound, tests)
+    _together(conversion, form, bound)
     if any(factor < 0 for factor in form.coords):
         raise refuse(operation, f"its elements are {form.coords} apart; strides are 0 or more")
     rest, axes = form.without().add(memory.offset), []
@@ -139,7 +145,7 @@ def locate(conversion: Conversion, pointer: Pointer, tests: Sequence[Form], stor
     return _access(conversion, memory, rest, axes, tuple(left), stored, form)
 
 
-def _together(conversion: Conversion, form: Form, bound: dict[int, Form], tests: Sequence[Form]) -> None:
+def _together(conversion: Conversion, form: Form, bound: dict[int, Form]) -> None:
     """Programs that are rows of one tile have the same bounds: those with none left are taken apart."""
     if conversion.rows == 1 or conversion.box is None:
         return

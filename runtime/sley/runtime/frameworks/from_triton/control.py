@@ -105,7 +105,9 @@ def _carried(
         if all(_equal(a, b) for a, b in zip(found, guess, strict=True)):
             return guess
         guess, first = found, False
-    raise refuse(operation, "a value that it carries changes in another way from round to round than by the same number")
+    raise refuse(
+        operation, "a value that it carries changes in another way from round to round than by the same number"
+    )
 
 
 def _is_form(known: Known) -> bool:
@@ -125,9 +127,7 @@ def _stepped(form: Form, loop: Loop, step: int) -> Form:
     return form.plus(Form(0, ((loop, step),) if step else (), (0,) * len(form.shape), form.shape))
 
 
-def _observed(
-    operation: Operation, loop: Loop, before: Known, after: Known, guess: _Carried, first: bool
-) -> _Carried:
+def _observed(operation: Operation, loop: Loop, before: Known, after: Known, guess: _Carried, first: bool) -> _Carried:
     """How a value was carried in a round."""
     if guess.step is not None:
         step = _step(before, after)
@@ -186,9 +186,7 @@ def _loop(
     body = Block([counter, *(Value(start.type) for start in starts)])
     parameters = [_inside(loop, known, one) for known, one in zip(begin, carried, strict=True)]
     for number, parameter in zip(tiles, body.parameters[1:], strict=True):
-        parameters[number] = Data(
-            Tile(parameter), ends[number].type, carried[number].column, carried[number].valid
-        )
+        parameters[number] = Data(Tile(parameter), ends[number].type, carried[number].column, carried[number].valid)
     with trace().inside(body):
         made = _round(conversion, operation, variable, [one for one in parameters if one is not None])
         handed = [conversion.stored(made[number], ends[number].type, carried[number].column).value for number in tiles]
@@ -233,7 +231,9 @@ def lower_if(conversion: Conversion, operation: Operation) -> list[Known]:
         if test.data is not None or not test.scalar:
             if test.data is None and bool(np.max(test.high()) < 0):
                 continue
-            raise refuse(operation, "the condition changes from round to round of a loop, or depends on loaded elements")
+            raise refuse(
+                operation, "the condition changes from round to round of a loop, or depends on loaded elements"
+            )
         holds = np.logical_and(holds, np.less(test.base, 0))
     if holds.any() and not holds.all():
         raise Split(holds.astype(np.int64))
@@ -243,5 +243,3 @@ def lower_if(conversion: Conversion, operation: Operation) -> list[Known]:
     region = operation.regions[chosen]
     conversion.region(region)
     return [conversion.known(value) for value in _ends(region)]
-
-

@@ -149,9 +149,12 @@ class Conversion:
 
     def stored(self, known: Known, type: TritonType, column: bool = False) -> Tile:
         """A value as a whole tile of its element type, with nothing that stands for any size."""
+        element, shape = ELEMENTS.get(type.element, INT32), self.whole(type, column)
+        if isinstance(known, Constant):
+            return full(shape, known.value).to(element)
+        if isinstance(known, Form) and known.constant is not None and type.element == "i32":
+            return full(shape, known.constant, INT32)
         data = self.data(known, type).turned(column)
-        element = ELEMENTS.get(type.element, INT32)
-        shape = self.whole(type, column)
         tile = data.tile
         return tile if tile.shape == shape and tile.dtype is element else broadcast_to(tile, shape).to(element)
 

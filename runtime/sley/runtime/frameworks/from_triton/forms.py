@@ -85,9 +85,7 @@ class Form:
 
     def add(self, value: Number) -> Form:
         """The sum with a number."""
-        return Form(
-            number(np.add(self.base, value)), self.loops, self.coords, self.shape, self.data, self.valid
-        )
+        return Form(number(np.add(self.base, value)), self.loops, self.coords, self.shape, self.data, self.valid)
 
     def times(self, factor: int) -> Form:
         """The product with a number."""

@@ -41,7 +41,7 @@ def gathered(
         )
     along = _listed_axis(conversion, form)
     walked = tuple(factor or int(axis == along) for axis, factor in enumerate(form.coords))
-    made = bounds(conversion, form.replaced(coords=walked), mask.tests)
+    made = bounds(form.replaced(coords=walked), mask.tests)
     if made is None:
         return None
     bound, left = made
@@ -53,7 +53,8 @@ def gathered(
         axis = 1 - along
         if form.coords[axis] != 1:
             raise refuse(
-                operation, f"rows by their numbers, whose elements are {form.coords[axis]} apart; they must be contiguous"
+                operation,
+                f"rows by their numbers, whose elements are {form.coords[axis]} apart; they must be contiguous",
             )
         size, place = form.shape[axis], constant(0)
         if axis in bound:

@@ -45,7 +45,9 @@ def launch(kernel: Any, grid: Any, *args: Any, stream: Stream | None = None, **k
     bound.apply_defaults()
     constants = {p.name: bound.arguments[p.name] for p in kernel.params if p.is_constexpr}
     given = {name: value for name, value in bound.arguments.items() if name not in constants}
-    types = {name: "constexpr" if name in constants else type_of(name, value) for name, value in bound.arguments.items()}
+    types = {
+        name: "constexpr" if name in constants else type_of(name, value) for name, value in bound.arguments.items()
+    }
     key = (kernel.cache_key, tuple(types.items()), repr(constants))
     if key not in _TEXTS:
         _TEXTS[key] = ttir_of(kernel, types, constants)

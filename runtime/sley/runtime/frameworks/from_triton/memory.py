@@ -38,7 +38,9 @@ def lower_store(conversion: Conversion, operation: Operation) -> None:
     if pointer.form.data is not None:
         raise refuse(operation, "the addresses are computed from loaded numbers; only loads may be")
     if isinstance(mask, Data):
-        raise refuse(operation, "the mask of a store is not made of coordinates and numbers: store tl.where(...) instead")
+        raise refuse(
+            operation, "the mask of a store is not made of coordinates and numbers: store tl.where(...) instead"
+        )
     put(conversion, pointer, mask.tests, conversion.known(operation.operands[1]), operation.operands[1].type)
 
 
@@ -115,13 +117,11 @@ def number_of(known: Known) -> float | None:
     return known.constant if isinstance(known, Form) else None
 
 
-def loaded(
-    conversion: Conversion, pointer: Pointer, mask: Condition | Data, other: Known, type: TritonType
-) -> Known:
+def loaded(conversion: Conversion, pointer: Pointer, mask: Condition | Data, other: Known, type: TritonType) -> Known:
     """What a load gives."""
     memory = memory_of(conversion, pointer)
     tests = mask.tests if isinstance(mask, Condition) else ()
-    access = locate(conversion, pointer, (*tests, *pointer.form.valid), False)
+    access = locate(conversion, pointer, tests, False)
     if conversion.box is None or access is None:
         if conversion.box is None and not isinstance(other, Constant):
             conversion.data(other, type)
@@ -151,9 +151,7 @@ def _chosen(
     """The loaded tile where the mask holds, and ``other`` elsewhere, as far as the view has not done that."""
     condition: Known = mask
     if isinstance(mask, Condition):
-        tests = mask.tests
-        if filled:
-            tests = tuple(test for test in access.left if any(test is one for one in mask.tests))
+        tests = access.left if filled else mask.tests
         if not tests:
             return data
         condition = Condition(tests, mask.shape)
@@ -165,9 +163,7 @@ def _chosen(
     return Data(tile.to(ELEMENTS[data.type.element]), data.type, data.column, valid)
 
 
-def put(
-    conversion: Conversion, pointer: Pointer, tests: Sequence[Form], value: Known, type: TritonType
-) -> None:
+def put(conversion: Conversion, pointer: Pointer, tests: Sequence[Form], value: Known, type: TritonType) -> None:
     """Stores a tensor. Raises ``TritonRefused`` if something of it is not what the kernel says."""
     memory_of(conversion, pointer)
     access = locate(conversion, pointer, tests, True)

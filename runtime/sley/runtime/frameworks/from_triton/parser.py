@@ -21,7 +21,9 @@ from sley.runtime.frameworks.from_triton.ttir import (
 )
 
 _ALIAS = re.compile(r"^(#loc\d*) = loc\((.*)\)$")
-_OPERATION = re.compile(r'^(?:(?P<results>%[\w.$-]+)(?::(?P<count>\d+))? = )?"?(?P<name>[a-z]\w*\.[\w.]+)"?(?P<rest>.*)$')
+_OPERATION = re.compile(
+    r'^(?:(?P<results>%[\w.$-]+)(?::(?P<count>\d+))? = )?"?(?P<name>[a-z]\w*\.[\w.]+)"?(?P<rest>.*)$'
+)
 _FUNCTION = re.compile(r"^tt\.func (?:public |private )?@([\w.$-]+)\((.*?)\)(?: ->.*?)?(?: attributes .*)? \{$")
 _FOR = re.compile(
     r"^(?P<variable>%[\w.$-]+) = (?P<lower>%\S+) to (?P<upper>%\S+) step (?P<step>%\S+)"

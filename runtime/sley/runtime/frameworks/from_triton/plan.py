@@ -141,5 +141,3 @@ def _apart(programs: Programs, needed: list[Any]) -> Any:
     counts = [(len(np.unique(value)), number) for number, value in enumerate(needed)]
     least = min((count, number) for count, number in counts if count > 1)
     return needed[least[1]]
-
-

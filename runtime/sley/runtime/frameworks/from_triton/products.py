@@ -6,7 +6,7 @@ from sley.runtime.frameworks.from_triton.conversion import Conversion, lowers
 from sley.runtime.frameworks.from_triton.forms import merged
 from sley.runtime.frameworks.from_triton.refusal import refuse
 from sley.runtime.frameworks.from_triton.ttir import Operation
-from sley.runtime.frameworks.from_triton.values import Data, Known
+from sley.runtime.frameworks.from_triton.values import Constant, Data, Known
 from sley.runtime.tile.language import dot
 
 SUMS = {"i8": "i32", "bf16": "f32"}
@@ -27,13 +27,12 @@ def lower_dot(conversion: Conversion, operation: Operation) -> Known:
     first, second = (conversion.data(conversion.known(value), value.type) for value in (a, b))
     if any(test.coords[1] for test in first.valid) or any(test.coords[0] for test in second.valid):
         raise refuse(operation, "elements that % wrapped around would be added up; mask them")
-    begin = conversion.data(conversion.known(sums), sums.type)
+    begin = conversion.known(sums)
     shape = operation.result.type.shape
-    valid = merged(begin.valid, tuple(test.shaped(shape, [0, None]) for test in first.valid))
-    valid = merged(valid, tuple(test.shaped(shape, [None, 1]) for test in second.valid))
-    made = dot(
-        conversion.stored(first, a.type), conversion.stored(second, b.type), conversion.stored(begin, sums.type)
+    valid = merged(
+        () if isinstance(begin, Constant) else conversion.data(begin, sums.type).valid,
+        tuple(test.shaped(shape, [0, None]) for test in first.valid),
     )
+    valid = merged(valid, tuple(test.shaped(shape, [None, 1]) for test in second.valid))
+    made = dot(conversion.stored(first, a.type), conversion.stored(second, b.type), conversion.stored(begin, sums.type))
     return Data(made, operation.result.type, False, valid)
-
-

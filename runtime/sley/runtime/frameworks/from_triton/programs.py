@@ -118,18 +118,19 @@ def choose_box(programs: Programs, values: Sequence[Vector], steps: Sequence[Vec
     ids = box_of(programs.ids)
     if ids is not None and all(ids.factors(value) for value in values):
         return ids
-    pool = _different([*values, *steps, *programs.ids])
+    order = np.arange(programs.count, dtype=np.int64)
+    pool = _different([*values, *steps, *programs.ids, order])
     for count in (1, 2, 3):
         for axes in combinations(pool, count):
             box = box_of(axes)
             if box is not None and all(box.factors(value) for value in values):
-                return _three(box)
+                return _three(box, programs.count)
     return None
 
 
-def _three(box: Box) -> Box:
+def _three(box: Box, count: int) -> Box:
     missing = 3 - len(box.sides)
-    zeros = np.zeros(len(box.coordinates[0]), np.int64)
+    zeros = np.zeros(count, np.int64)
     return Box(box.sides + (1,) * missing, box.coordinates + (zeros,) * missing)
 
 

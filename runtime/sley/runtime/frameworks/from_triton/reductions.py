@@ -50,9 +50,7 @@ def _kind(operation: Operation) -> str:
     return kinds[name]
 
 
-def _whole(
-    conversion: Conversion, operation: Operation, value: TritonValue, axis: int
-) -> tuple[Data, Tile, int]:
+def _whole(conversion: Conversion, operation: Operation, value: TritonValue, axis: int) -> tuple[Data, Tile, int]:
     """An operand with all its elements, and the axis of the tile."""
     type = value.type
     if type.is_integer and type.bits > 32:
@@ -95,7 +93,15 @@ def _first_kind(region: Region) -> str | None:
     """``max`` or ``min`` if the region takes the first of the largest or smallest."""
     names = [operation.name for operation in region.operations]
     for compare, (larger, smaller) in FIRST_OF.items():
-        if names != [compare, "arith.cmpi", "arith.andi", compare, "arith.ori", *["arith.select"] * 2, "tt.reduce.return"]:
+        if names != [
+            compare,
+            "arith.cmpi",
+            "arith.andi",
+            compare,
+            "arith.ori",
+            *["arith.select"] * 2,
+            "tt.reduce.return",
+        ]:
             continue
         equal, before, both, beyond, either, value, place, end = region.operations
         a, i, b, j = region.arguments
