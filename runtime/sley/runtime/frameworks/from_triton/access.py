@@ -55,10 +55,10 @@ def bounds(form: Form, tests: Sequence[Form], valid: Sequence[Form] = ()) -> tup
     found: dict[int, Form] = {}
     made_of: dict[int, list[Form]] = {}
     left: list[Form] = []
-    for number, test in enumerate((*tests, *valid)):
+    for place, test in enumerate((*tests, *valid)):
         if test.data is None and most(test.high()) < 0:
             continue
-        counted = [test] if number < len(tests) else []
+        counted = [test] if place < len(tests) else []
         axes = [axis for axis, factor in enumerate(test.coords) if factor]
         if not axes and test.scalar:
             holds = np.less(test.base, 0)
@@ -118,8 +118,9 @@ def memory_of(conversion: Conversion, pointer: Pointer) -> Memory:
 
 
 def locate(conversion: Conversion, pointer: Pointer, tests: Sequence[Form], stored: bool) -> Access | None:
-    """The view and the place of an access; None if the mask lets nothing through, and the first time. Raises ``TritonRefused``, ``Split``,
-    ``OneByOne``."""
+    """The view and the place of an access; None if the mask lets nothing through, and the first time.
+
+    Raises ``TritonRefused``, ``Split``, ``OneByOne``."""
     form, operation = pointer.form, conversion.operation
     memory = memory_of(conversion, pointer)
     made = bounds(form, tests, () if stored else form.valid)
@@ -208,8 +209,8 @@ def _access(
     if first < 0 or view.last >= memory.size:
         raise refuse(
             conversion.operation,
-            f"it reaches elements {first - memory.offset} to {view.last - memory.offset} from the pointer, whose memory "
-            f"has {-memory.offset} to {memory.size - memory.offset - 1}: mask what is outside",
+            f"it reaches elements {first - memory.offset} to {view.last - memory.offset} from the pointer, whose "
+            f"memory has {-memory.offset} to {memory.size - memory.offset - 1}: mask what is outside",
         )
     array = conversion.views.array(memory, view, stored)
     return Access(array, tuple(place), (along[0], along[1]), (shape[0], shape[1]), column, left)

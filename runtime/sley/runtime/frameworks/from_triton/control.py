@@ -8,11 +8,12 @@ round that began so.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from sley.runtime.frameworks.from_triton.conversion import ELEMENTS, INT32, Conversion, lowers
-from sley.runtime.frameworks.from_triton.forms import Form, Loop, least, merged
+from sley.runtime.frameworks.from_triton.forms import Form, Loop, least, merged, most
 from sley.runtime.frameworks.from_triton.programs import MOST_CLASSES, Split
 from sley.runtime.frameworks.from_triton.refusal import refuse
 from sley.runtime.frameworks.from_triton.ttir import Operation, Region, TritonValue
@@ -223,17 +224,15 @@ def lower_if(conversion: Conversion, operation: Operation) -> list[Known]:
         raise refuse(
             operation, "the condition is computed from loaded elements; use tl.where, which computes both sides"
         )
-    holds = np.True_
+    holds: Any = np.asarray(True)
     for test in known.tests:
-        if test.data is None and least(test.low()) >= 0:
-            holds = np.False_
+        if least(test.low()) >= 0:
+            holds = np.asarray(False)
             break
-        if test.data is not None or not test.scalar:
-            if test.data is None and bool(np.max(test.high()) < 0):
-                continue
-            raise refuse(
-                operation, "the condition changes from round to round of a loop, or depends on loaded elements"
-            )
+        if most(test.high()) < 0:
+            continue
+        if not test.scalar:
+            raise refuse(operation, "the condition changes from round to round of a loop")
         holds = np.logical_and(holds, np.less(test.base, 0))
     if holds.any() and not holds.all():
         raise Split(holds.astype(np.int64))

@@ -167,7 +167,9 @@ class Conversion:
         return (size, 1) if column else (self.rows, size)
 
     def form_tile(self, form: Form) -> Tile:
-        """int32 elements of a form."""
+        """int32 elements of a form. Raises ``TritonRefused`` if they leave int32."""
+        if form.data is None:
+            self.checked(form, TritonType("i32"))
         index, row = self.index(form)
         total = Tile(trace().emit("splat", [index.value])[0])
         parts: list[tuple[int, int, int]] = []
@@ -225,8 +227,8 @@ class Conversion:
         if form.data is None and (least(form.low()) < -limit or most(form.high()) >= limit):
             raise refuse(
                 self.operation,
-                f"the value is {least(form.low())} to {most(form.high())} for the programs of this launch, which leaves "
-                f"{type.element}; compute it in i64: .to(tl.int64)",
+                f"the value is {least(form.low())} to {most(form.high())} for the programs of this launch, which "
+                f"leaves {type.element}; compute it in i64: .to(tl.int64)",
             )
         return form
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 
-from sley.runtime.frameworks.from_triton.conversion import Conversion, lowers, narrow
-from sley.runtime.frameworks.from_triton.integers import aligned, result
+from sley.abi.types import ElementType
+from sley.runtime.frameworks.from_triton.conversion import FP32, INT32, Conversion, lowers, narrow
+from sley.runtime.frameworks.from_triton.elements import result, tiles_of
 from sley.runtime.frameworks.from_triton.refusal import refuse
 from sley.runtime.frameworks.from_triton.ttir import Operation
 from sley.runtime.frameworks.from_triton.values import Constant, Data, Known
@@ -96,19 +98,13 @@ def _check(conversion: Conversion, operation: Operation) -> None:
             raise refuse(operation, f"elements of {value.type.element}; the device has f32, bf16, i32 and i8")
 
 
-def _tiles(conversion: Conversion, operation: Operation) -> tuple[list[Known], list[Tile]]:
-    operands = aligned(conversion, operation)
-    values = zip(operands, operation.operands, strict=True)
-    return operands, [conversion.tile(one, value.type) for one, value in values]
-
-
 @lowers(*BINARY, *UNARY, note="in fp32, rounded to its type")
 def lower_function(conversion: Conversion, operation: Operation) -> Known:
     _check(conversion, operation)
-    operands, tiles = _tiles(conversion, operation)
-    function: Callable[..., Tile] = BINARY.get(operation.name) or UNARY[operation.name]  # type: ignore[assignment]
+    operands, tiles = tiles_of(conversion, operation)
+    function: Callable[..., Tile] = BINARY.get(operation.name) or UNARY[operation.name]
     type = operation.result.type
-    return result(conversion, operation, operands, function(*tiles).to(narrow(type)), type)
+    return result(operands, function(*tiles).to(narrow(type)), type)
 
 
 EXTERNAL: dict[str, Callable[[Tile], Tile]] = {"sley_tanh": tile.tanh, "sley_round": tile.round}
@@ -121,32 +117,32 @@ def lower_external(conversion: Conversion, operation: Operation) -> Known:
     function = EXTERNAL.get(operation.attributes.get("symbol", ""))
     if function is None:
         raise refuse(operation, f"a function of another target; libdevice has {', '.join(EXTERNAL)} here")
-    operands, tiles = _tiles(conversion, operation)
-    return result(conversion, operation, operands, function(*tiles), operation.result.type)
+    operands, tiles = tiles_of(conversion, operation)
+    return result(operands, function(*tiles), operation.result.type)
 
 
 @lowers("math.fma", note="in fp32, rounded to its type")
 def lower_fma(conversion: Conversion, operation: Operation) -> Known:
     _check(conversion, operation)
-    operands, (a, b, c) = _tiles(conversion, operation)
+    operands, (a, b, c) = tiles_of(conversion, operation)
     type = operation.result.type
-    return result(conversion, operation, operands, (a * b + c).to(narrow(type)), type)
+    return result(operands, (a * b + c).to(narrow(type)), type)
 
 
 @lowers("tt.clampf", note="the larger of x and the lower bound, then the smaller of that and the upper one")
 def lower_clamp(conversion: Conversion, operation: Operation) -> Known:
     _check(conversion, operation)
-    operands, (x, low, high) = _tiles(conversion, operation)
+    operands, (x, low, high) = tiles_of(conversion, operation)
     type = operation.result.type
-    return result(conversion, operation, operands, tile.minimum(tile.maximum(x, low), high).to(narrow(type)), type)
+    return result(operands, tile.minimum(tile.maximum(x, low), high).to(narrow(type)), type)
 
 
 @lowers("arith.cmpf", note="1 or 0")
 def lower_compare(conversion: Conversion, operation: Operation) -> Known:
     _check(conversion, operation)
-    operands, (a, b) = _tiles(conversion, operation)
+    operands, (a, b) = tiles_of(conversion, operation)
     made = COMPARISONS[operation.attributes["predicate"]](a, b)
-    return result(conversion, operation, operands, made, operation.result.type)
+    return result(operands, made, operation.result.type)
 
 
 @lowers("arith.extf", "arith.truncf", "tt.fp_to_fp", note="rounded to nearest even")
@@ -163,9 +159,6 @@ def rounded(value: float, element: str) -> float:
     """A number as bf16 has it; others are rounded where they are used."""
     if element != "bf16":
         return value
-    import struct
-
-    from sley.abi.types import ElementType
 
     bits = word(value, ElementType.BF16) << 16
     return float(struct.unpack("<f", struct.pack("<I", bits))[0])
@@ -185,7 +178,7 @@ def lower_float(conversion: Conversion, operation: Operation) -> Known:
         if source.bits >= 32:
             raise refuse(operation, "i32 without sign; the device computes in int32")
         numbers = numbers & ((1 << source.bits) - 1)
-    return Data(numbers.to(tile.as_type("float32")).to(narrow(type)), type, data.column, data.valid)
+    return Data(numbers.to(FP32).to(narrow(type)), type, data.column, data.valid)
 
 
 @lowers("arith.fptosi", note="cut towards 0; saturates")
@@ -194,5 +187,5 @@ def lower_integer(conversion: Conversion, operation: Operation) -> Known:
     source, type = operation.operands[0].type, operation.result.type
     data = conversion.data(conversion.known(operation.operands[0]), source)
     x = conversion.tile(data, source)
-    cut = where(x < 0.0, ceil(x), tile.floor(x)).to(tile.as_type("int32"))
+    cut = where(x < 0.0, ceil(x), tile.floor(x)).to(INT32)
     return Data(cut, type, data.column, data.valid)

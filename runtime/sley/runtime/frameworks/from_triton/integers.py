@@ -6,23 +6,24 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sley.runtime.frameworks.from_triton.conversion import Conversion, lowers, narrow
+from sley.runtime.frameworks.from_triton.conditions import as_condition, joined
+from sley.runtime.frameworks.from_triton.conversion import Conversion, lowers
+from sley.runtime.frameworks.from_triton.elements import result, tiles_of
 from sley.runtime.frameworks.from_triton.forms import (
     Form,
     Number,
     constant,
     divided,
     least,
-    merged,
     most,
     number,
     remaining,
 )
 from sley.runtime.frameworks.from_triton.refusal import refuse
-from sley.runtime.frameworks.from_triton.ttir import Operation, TritonType
+from sley.runtime.frameworks.from_triton.ttir import Operation
 from sley.runtime.frameworks.from_triton.values import Condition, Constant, Data, Known, Pointer
 from sley.runtime.tile.language import maximum, minimum, shift_right
-from sley.runtime.tile.trace import Tile, where
+from sley.runtime.tile.trace import Tile
 
 NUMBERS: dict[str, Callable[[Number, Number], Number]] = {
     "arith.divsi": lambda a, b: np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b)),
@@ -51,7 +52,6 @@ ELEMENTS: dict[str, Callable[[Tile, Tile], Tile]] = {
     "arith.shrui": shift_right,
 }
 """What the chip computes of elements, in int32."""
-OPPOSITE = {"sgt": "slt", "sge": "sle", "ugt": "ult", "uge": "ule"}
 
 
 @lowers("tt.get_program_id", note="a number for each program, known when the kernel is launched")
@@ -82,16 +82,16 @@ def lower_range(conversion: Conversion, operation: Operation) -> Known:
 
 @lowers("arith.addi", "arith.subi", note="exact where it is known, else int32")
 def lower_add(conversion: Conversion, operation: Operation) -> Known:
-    a, b = (_integer(conversion, value) for value in operation.operands)
-    if operation.result.type.element == "i1" or (a.data and b.data):
+    a, b = (conversion.form(value) for value in operation.operands)
+    if operation.result.type.element == "i1" or (a.data and b.data) or _wraps(operation, a, b):
         return elements(conversion, operation)
     return _kept(conversion, operation, a.plus(b, 1 if operation.name == "arith.addi" else -1))
 
 
 @lowers("arith.muli", note="exact where it is known, else int32")
 def lower_multiply(conversion: Conversion, operation: Operation) -> Known:
-    a, b = (_integer(conversion, value) for value in operation.operands)
-    if operation.result.type.element != "i1":
+    a, b = (conversion.form(value) for value in operation.operands)
+    if operation.result.type.element != "i1" and not _wraps(operation, a, b):
         for one, other in ((a, b), (b, a)):
             factor = other.constant
             if factor is not None:
@@ -104,10 +104,12 @@ def lower_multiply(conversion: Conversion, operation: Operation) -> Known:
 @lowers("arith.divsi", "arith.remsi", "arith.divui", "arith.remui", note="of what the host knows; refused of elements")
 def lower_divide(conversion: Conversion, operation: Operation) -> Known:
     """Elements that wrap around are right as long as they do not."""
-    a, b = (_integer(conversion, value) for value in operation.operands)
+    a, b = (conversion.form(value) for value in operation.operands)
     quotient = operation.name in ("arith.divsi", "arith.divui")
     if b.scalar and np.equal(b.base, 0).any():
         raise refuse(operation, "the divisor is 0")
+    if operation.name.endswith("ui") and min(least(a.low()), least(b.low())) < 0:
+        raise refuse(operation, "a division without signs of what may be negative")
     if a.scalar and b.scalar and not a.valid:
         part = NUMBERS["arith.divsi"](a.base, b.base)
         made = part if quotient else np.subtract(a.base, np.multiply(part, b.base))
@@ -139,11 +141,11 @@ def lower_divide(conversion: Conversion, operation: Operation) -> Known:
 def lower_integers(conversion: Conversion, operation: Operation) -> Known:
     first, second = (as_condition(conversion.known(value)) for value in operation.operands)
     if operation.result.type.element == "i1" and first is not None and second is not None:
-        joined = _joined(operation.name, first, second)
-        if joined is not None:
-            return joined
+        made = joined(operation.name, first, second)
+        if made is not None:
+            return made
     if operation.result.type.element != "i1" and operation.name in NUMBERS:
-        a, b = (_integer(conversion, value) for value in operation.operands)
+        a, b = (conversion.form(value) for value in operation.operands)
         signed = not operation.name.endswith("ui") or min(least(a.low()), least(b.low())) >= 0
         if a.scalar and b.scalar and not a.valid and not b.valid and signed:
             return _computed(conversion, operation, number(NUMBERS[operation.name](a.base, b.base)))
@@ -152,39 +154,6 @@ def lower_integers(conversion: Conversion, operation: Operation) -> Known:
             if chosen is not None:
                 return chosen
     return elements(conversion, operation)
-
-
-def _joined(name: str, a: Condition, b: Condition) -> Known | None:
-    """Two conditions as one, if it is a condition, too."""
-    if name == "arith.andi":
-        return Condition(a.tests + b.tests, a.shape)
-    if name == "arith.xori":
-        for one, other in ((a, b), (b, a)):
-            if not other.tests and len(one.tests) == 1:
-                return Condition((opposite(one.tests[0]),), a.shape)
-    if name == "arith.ori":
-        for one, other in ((a, b), (b, a)):
-            if not one.tests or any(_never(test) for test in other.tests):
-                return one
-    return None
-
-
-def as_condition(known: Known) -> Condition | None:
-    """A condition, or a form of i1, with the tests that do not always hold; None for what is none."""
-    if isinstance(known, Form) and known.data is None:
-        known = Condition((known.times(-1),), known.shape)
-    if not isinstance(known, Condition):
-        return None
-    return Condition(tuple(t for t in known.tests if t.data is not None or most(t.high()) >= 0), known.shape)
-
-
-def _never(test: Form) -> bool:
-    return test.data is None and least(test.low()) >= 0
-
-
-def opposite(test: Form) -> Form:
-    """A test that holds where this one does not."""
-    return test.times(-1).add(-1)
 
 
 def _extreme(a: Form, b: Form, smaller: bool) -> Form | None:
@@ -199,47 +168,6 @@ def _extreme(a: Form, b: Form, smaller: bool) -> Form | None:
     return None
 
 
-@lowers("arith.cmpi", note="a mask where both sides are known, else 1 or 0")
-def lower_compare(conversion: Conversion, operation: Operation) -> Known:
-    predicate = operation.attributes["predicate"]
-    known = [conversion.known(value) for value in operation.operands]
-    if operation.operands[0].type.element != "i1" and all(isinstance(one, Form) for one in known):
-        a, b = (_integer(conversion, value) for value in operation.operands)
-        exact = not a.valid and not b.valid  # elsewhere a test would be dropped that holds by chance
-        if exact and (predicate[0] != "u" or min(least(a.low()), least(b.low())) >= 0):
-            tests = _tests(predicate, a, b)
-            if tests is not None:
-                return Condition(tests, a.shape)
-            if a.scalar and b.scalar:
-                return Condition((constant(np.where(np.equal(a.base, b.base), 0, -1), a.shape),), a.shape)
-    if predicate[0] == "u":
-        raise refuse(operation, "a comparison without signs of what may be negative")
-    operands = aligned(conversion, operation)
-    tiles = [conversion.tile(one, value.type) for one, value in zip(operands, operation.operands, strict=True)]
-    return result(conversion, operation, operands, COMPARISONS[predicate](*tiles), operation.result.type)
-
-
-COMPARISONS: dict[str, Callable[[Tile, Tile], Tile]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "slt": lambda a, b: a < b,
-    "sle": lambda a, b: a <= b,
-    "sgt": lambda a, b: a > b,
-    "sge": lambda a, b: a >= b,
-}
-
-
-def _tests(predicate: str, a: Form, b: Form) -> tuple[Form, ...] | None:
-    if predicate in OPPOSITE:
-        predicate, a, b = OPPOSITE[predicate], b, a
-    below = a.plus(b, -1)
-    if predicate in ("slt", "ult"):
-        return (below,)
-    if predicate in ("sle", "ule"):
-        return (below.add(-1),)
-    return (below.add(-1), b.plus(a, -1).add(-1)) if predicate == "eq" else None
-
-
 @lowers(
     "arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui", note="of the same value"
 )
@@ -247,9 +175,9 @@ def lower_resize(conversion: Conversion, operation: Operation) -> Known:
     source, to = operation.operands[0].type, operation.result.type
     known = conversion.known(operation.operands[0])
     narrower = operation.name == "arith.trunci"
-    if isinstance(known, Form) and known.data is None and source.element != "i1":
-        if operation.name != "arith.extui" or least(known.low()) >= 0:
-            return conversion.checked(known, to)
+    known_form = known if isinstance(known, Form) and known.data is None and source.element != "i1" else None
+    if known_form is not None and (operation.name != "arith.extui" or least(known_form.low()) >= 0):
+        return conversion.checked(known_form, to)
     if isinstance(known, Condition) and not known.shape and all(test.scalar for test in known.tests):
         flag = conversion.flag(known)
         return flag if operation.name == "arith.extui" else flag.times(-1)
@@ -275,15 +203,16 @@ def signed(tile: Tile, bits: int) -> Tile:
 
 @lowers("tt.addptr", note="a place in memory")
 def lower_add_pointer(conversion: Conversion, operation: Operation) -> Known:
-    pointer, offset = conversion.known(operation.operands[0]), _integer(conversion, operation.operands[1])
+    pointer, offset = conversion.known(operation.operands[0]), conversion.form(operation.operands[1])
     assert isinstance(pointer, Pointer)
     if pointer.form.data and offset.data:
         raise refuse(operation, "an address of two loaded numbers")
     return Pointer(pointer.argument, pointer.form.plus(offset), pointer.element)
 
 
-def _integer(conversion: Conversion, value: object) -> Form:
-    return conversion.form(value)  # type: ignore[arg-type]
+def _wraps(operation: Operation, a: Form, b: Form) -> bool:
+    """Whether elements may leave a type of fewer than 32 bits, in which case they are computed one by one."""
+    return operation.result.type.bits < 32 and bool(a.data or b.data)
 
 
 def _kept(conversion: Conversion, operation: Operation, form: Form) -> Form:
@@ -297,71 +226,17 @@ def _computed(conversion: Conversion, operation: Operation, value: Number) -> Fo
     return conversion.checked(constant(value, operation.result.type.shape), operation.result.type)
 
 
-def aligned(conversion: Conversion, operation: Operation, first: int = 0) -> list[Known]:
-    """Operands from ``first`` on, tensors of one axis all as rows, or all as columns if one of them is a column."""
-    known = [conversion.known(value) for value in operation.operands[first:]]
-    known = [_as_data(conversion, one) for one in known]
-    column = any(isinstance(one, Data) and one.column for one in known)
-    if not column:
-        return known
-    types = [value.type for value in operation.operands[first:]]
-    return [conversion.data(one, type).turned(True) for one, type in zip(known, types, strict=True)]
-
-
-def _as_data(conversion: Conversion, known: Known) -> Known:
-    """A form that is nothing but data is that."""
-    if isinstance(known, Form) and known.data is not None and known.data[1] == 1:
-        data, rest = known.data[0], known.replaced(data=None)
-        if rest.constant == 0 and data.type.shape == known.shape:
-            return data
-    return known
-
-
-def result(conversion: Conversion, operation: Operation, operands: list[Known], tile: Tile, type: TritonType) -> Data:
-    """Elements made of these operands."""
-    valid: tuple[Form, ...] = ()
-    for one in operands:
-        if isinstance(one, Data | Form):
-            valid = merged(valid, one.valid)
-        if isinstance(one, Form) and one.data is not None:
-            valid = merged(valid, one.data[0].valid)
-    column = any(isinstance(one, Data) and one.column for one in operands)
-    return Data(tile, type, column, valid)
-
-
 def elements(conversion: Conversion, operation: Operation) -> Data:
     """An operation of integers on the chip. Raises ``TritonRefused`` for i64."""
     type = operation.result.type
-    if type.bits > 32 or operation.name not in ELEMENTS:
+    if type.bits > 32:
         raise refuse(operation, f"elements of {type.element}; the device computes in int32")
-    operands = aligned(conversion, operation)
-    tiles = [conversion.tile(one, value.type) for one, value in zip(operands, operation.operands, strict=True)]
+    if operation.name not in ELEMENTS:
+        raise refuse(operation, "a comparison without signs of what may be negative")
+    operands, tiles = tiles_of(conversion, operation)
     if operation.name == "arith.shrui" and type.bits < 32:
         tiles[0] = tiles[0] & ((1 << type.bits) - 1)
     tile = ELEMENTS[operation.name](*tiles)
     if type.element == "i1" and operation.name in ("arith.addi", "arith.subi"):
         tile = tile & 1
-    return result(conversion, operation, operands, signed(tile, type.bits) if type.bits > 1 else tile, type)
-
-
-@lowers("arith.select", note="a choice; of conditions that are known, by the host")
-def lower_select(conversion: Conversion, operation: Operation) -> Known:
-    condition, type = as_condition(conversion.known(operation.operands[0])), operation.result.type
-    if condition is not None:
-        tests = condition.tests
-        if not tests:
-            return conversion.known(operation.operands[1])
-        if any(_never(test) for test in tests):
-            return conversion.known(operation.operands[2])
-        x, y = (conversion.known(value) for value in operation.operands[1:])
-        if all(test.scalar for test in tests) and isinstance(x, Form) and isinstance(y, Form) and x.scalar and y.scalar:
-            holds = conversion.flag(condition).base
-            return constant(np.where(np.equal(holds, 1), x.base, y.base), type.shape)
-    if type.kind != "value":
-        raise refuse(operation, "a choice between pointers that is not known when the kernel is launched")
-    operands = aligned(conversion, operation)
-    flags, x, y = operands
-    tiles = [conversion.tile(one, type) for one in (x, y)]
-    flag = flags.tile if isinstance(flags, Data) else conversion.tile(flags, operation.operands[0].type)
-    tile = where(flag, *tiles)
-    return result(conversion, operation, operands, tile.to(narrow(type)), type)
+    return result(operands, signed(tile, type.bits) if type.bits > 1 else tile, type)

@@ -33,8 +33,8 @@ def launch(kernel: Any, grid: Any, *args: Any, stream: Stream | None = None, **k
 
     Parameters
     ----------
-    kernel: the function. grid: numbers of programs along one to three axes, or a function of all arguments by name. args,
-        kwargs: its arguments; device arrays for pointers, numbers for scalars and for ``tl.constexpr``.
+    kernel: the function. grid: numbers of programs along one to three axes, or a function of all arguments by name.
+        args, kwargs: its arguments; device arrays for pointers, numbers for scalars and for ``tl.constexpr``.
 
     Raises ``BadRequest``, ``TritonRefused``, and what Triton's compiler does.
     """

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import sley.runtime.frameworks.from_triton.conditions
 import sley.runtime.frameworks.from_triton.control
 import sley.runtime.frameworks.from_triton.floats
 import sley.runtime.frameworks.from_triton.integers
@@ -44,9 +45,8 @@ class Part:
     rows: tuple[int, ...] = (1,)
     views: dict[int, list[View]] = field(default_factory=dict)
 
-    @property
-    def name(self) -> str:
-        return self.kernel.name
+    def __post_init__(self) -> None:
+        self.name = self.kernel.name
 
     def sides(self, rows: int) -> Sides:
         """The grid."""
@@ -57,7 +57,7 @@ class Part:
         """The tile IR. Raises ``TritonRefused``, ``Split``, ``OneByOne``."""
         rows = constants["rows"]
         views = Views(self.memories)
-        conversion, body = convert(self.kernel, self.scalars, self.programs, self.box, rows, views)
+        _, body = convert(self.kernel, self.scalars, self.programs, self.box, rows, views)
         self.views[rows] = list(views.arrays)
         collision = views.collision()
         if collision:
@@ -105,8 +105,8 @@ def parts(
             left += programs.classes(split.labels)
         if len(found) + len(left) > MOST_CLASSES:
             raise TritonRefused(
-                f"{kernel.name}: the programs do {len(found) + len(left)} different things or more; each is a launch, at "
-                f"most {MOST_CLASSES}"
+                f"{kernel.name}: the programs do {len(found) + len(left)} different things or more; each is a launch, "
+                f"at most {MOST_CLASSES}"
             )
     return found
 

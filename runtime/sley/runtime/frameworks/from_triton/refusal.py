@@ -5,11 +5,11 @@ from __future__ import annotations
 from sley.runtime.frameworks.from_triton.ttir import Operation
 from sley.runtime.tile.operations import TileError
 
-
+ATOMICS = "the device has no atomics: give each program a part of its own, and add the parts in a second kernel"
 REASONS = {
-    "tt.atomic_rmw": "the device has no atomics: give each program a part of its own, and add the parts in a second kernel",
-    "tt.atomic_cas": "the device has no atomics: give each program a part of its own, and add the parts in a second kernel",
-    "tt.descriptor_reduce": "the device has no atomics: store to a part of its own for each program",
+    "tt.atomic_rmw": ATOMICS,
+    "tt.atomic_cas": ATOMICS,
+    "tt.descriptor_reduce": ATOMICS,
     "tt.bitcast": "bits of one type as another; the device converts numbers alone",
     "arith.bitcast": "bits of one type as another; the device converts numbers alone",
     "tt.dot_scaled": "the array multiplies int8 and bf16",
@@ -24,7 +24,7 @@ REASONS = {
 UNKNOWN = "Sley does not convert it"
 
 
-class TritonRefused(TileError):
+class TritonRefused(TileError):  # noqa: N818 (named like the driver's)
     """A Triton kernel that the device does not run. The text has the line of the kernel, what is there, and what to do
     instead."""
 
