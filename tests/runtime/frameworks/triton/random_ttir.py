@@ -1,4 +1,4 @@
-"""Random kernels as TTIR: places, masks, loops and arithmetic as Triton's front end writes them, right and wrong ones.
+"""Random kernels as TTIR: places, masks, loops and arithmetic, right and wrong ones.
 
 Each program stores to a part of its own. What a kernel reads may be outside of its array, and its accesses may have no
 structure: then the device must refuse it.
@@ -11,10 +11,19 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+from ttir_writer import Tensor, Writer
 
 SIZE = 1 << 13
 """Elements of each array that is read."""
-NUMPY = {"f32": np.dtype(np.float32), "bf16": np.dtype(ml_dtypes.bfloat16), "i32": np.dtype(np.int32)}
+NUMPY = {
+    "f32": np.dtype(np.float32),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "i32": np.dtype(np.int32),
+    "i8": np.dtype(np.int8),
+}
+INTEGER = ("addi", "subi", "muli", "andi", "ori", "xori", "maxsi", "minsi")
+FLOAT = ("addf", "subf", "mulf", "maxnumf", "minnumf", "divf")
+FUNCTIONS = ("math.exp2", "math.exp", "math.absf", "math.floor", "math.ceil", "arith.negf", "math.erf", "math.sqrt")
 
 
 @dataclass
@@ -27,308 +36,250 @@ class RandomKernel:
 
 
 def random_kernel(seed: int) -> RandomKernel:
-    return _Writer(np.random.default_rng(seed)).kernel()
+    """The kernel of a number. One in four multiplies matrices, one in four has a row for each program."""
+    writer = _Kernels(np.random.default_rng(seed))
+    return (writer.tensors, writer.tensors, writer.products, writer.rows)[seed % 4]()
 
 
 @dataclass
-class _Tensor:
-    name: str
-    element: str
-    shape: tuple[int, ...]
+class _Kernels(Writer):
+    grid: tuple[int, int, int] = (1, 1, 1)
+    ids: tuple[Tensor, ...] = ()
+    arrays: dict[str, str] = field(default_factory=dict)
 
-    @property
-    def type(self) -> str:
-        shape = "x".join((*map(str, self.shape), self.element))
-        return f"tensor<{shape}>" if self.shape else self.element
+    # Numbers and places
 
+    def begin(self, element: str, most: int = 6) -> None:
+        gx, gy = int(self.rng.integers(1, most + 1)), self.pick(1, 1, 2, 3)
+        self.grid = gx, gy, 1
+        x, y = (self.new(f"tt.get_program_id {axis} : i32", "i32") for axis in "xy")
+        self.ids = x, y, self.add(self.times(x, gy) if gy > 1 else x, y)
+        self.arrays = {"in0": element, "in1": element}
 
-@dataclass
-class _Writer:
-    rng: np.random.Generator
-    lines: list[str] = field(default_factory=list)
-    count: int = 0
-    depth: int = 1
-
-    # Words
-
-    def chance(self, share: float) -> bool:
-        return bool(self.rng.random() < share)
-
-    def pick(self, *values: Any) -> Any:
-        return values[int(self.rng.integers(len(values)))]
-
-    def emit(self, text: str) -> None:
-        self.lines.append("  " * (self.depth + 1) + text)
-
-    def new(self, text: str, element: str, shape: tuple[int, ...] = ()) -> _Tensor:
-        self.count += 1
-        made = _Tensor(f"%v{self.count}", element, shape)
-        self.emit(f"{made.name} = {text}")
-        return made
-
-    def constant(self, value: Any, element: str = "i32", shape: tuple[int, ...] = ()) -> _Tensor:
-        shown = f"{float(value):.6e}" if element in ("f32", "bf16") else str(int(value))
-        made = _Tensor("", element, shape)
-        return self.new(f"arith.constant {f'dense<{shown}>' if shape else shown} : {made.type}", element, shape)
-
-    def op(self, name: str, a: _Tensor, b: _Tensor) -> _Tensor:
-        return self.new(f"{name} {a.name}, {b.name} : {a.type}", a.element, a.shape)
-
-    def splat(self, x: _Tensor, shape: tuple[int, ...]) -> _Tensor:
-        made = _Tensor("", x.element, shape)
-        return self.new(f"tt.splat {x.name} : {x.type} -> {made.type}", x.element, shape) if shape else x
-
-    def broadcast(self, x: _Tensor, shape: tuple[int, ...]) -> _Tensor:
-        if x.shape == shape:
-            return x
-        made = _Tensor("", x.element, shape)
-        return self.new(f"tt.broadcast {x.name} : {x.type} -> {made.type}", x.element, shape)
-
-    # Numbers of programs
-
-    def program_number(self) -> _Tensor:
+    def program_number(self) -> Tensor:
         """Some number that is known for each program."""
-        x, y = self.ids
-        kind = self.rng.integers(7)
-        if kind < 2:
-            return x
-        if kind == 2:
-            return y
-        if kind == 3:
-            return self.linear
-        by = self.constant(self.pick(2, 3))
+        kind, by = int(self.rng.integers(8)), self.constant(self.pick(2, 3))
+        if kind < 4:
+            return self.ids[(0, 0, 1, 2)[kind]]
         if kind == 4:
-            return self.op("arith.divsi", self.linear, by)
+            return self.op("arith.divsi", self.ids[2], by)
         if kind == 5:
-            return self.op("arith.remsi", self.linear, by)
-        return self.op("arith.minsi", x, by)
+            return self.op("arith.remsi", self.ids[2], by)
+        return self.op("arith.minsi" if kind == 6 else "arith.maxsi", self.ids[0], by)
 
-    # Places
-
-    def coordinate(self, size: int, step: _Tensor | None) -> _Tensor:
+    def coordinate(self, size: int, step: Tensor | None) -> Tensor:
         """Numbers along an axis, of one axis."""
-        r = self.new(f"tt.make_range {{end = {size} : i32, start = 0 : i32}} : tensor<{size}xi32>", "i32", (size,))
+        r = self.range(size)
         if self.chance(0.6):
-            block = self.constant(self.pick(size, size, size // 2, 5))
-            base = self.op("arith.muli", self.program_number(), block)
-            r = self.op("arith.addi", self.splat(base, (size,)), r)
+            base = self.times(self.program_number(), self.pick(size, size, size // 2, 5))
+            r = self.add(self.splat(base, (size,)), r)
         if step is not None and self.chance(0.7):
-            scaled = self.op("arith.muli", step, self.constant(self.pick(size, 4, 1)))
-            r = self.op("arith.addi", r, self.splat(scaled, (size,)))
+            r = self.add(r, self.splat(self.times(step, self.pick(size, 4, 1)), (size,)))
         if self.chance(0.1):
-            name = self.pick("arith.remsi", "arith.remsi", "arith.divsi")
-            r = self.op(name, r, self.constant(self.pick(size, 2 * size, 8, 40), "i32", (size,)))
+            divisor = self.constant(self.pick(size, 2 * size, 8, 40), "i32", (size,))
+            r = self.op(self.pick("arith.remsi", "arith.remsi", "arith.divsi"), r, divisor)
         return r
 
-    def place(self, shape: tuple[int, ...], step: _Tensor | None) -> tuple[_Tensor, list[_Tensor]]:
+    def place(self, shape: tuple[int, ...], step: Tensor | None) -> tuple[Tensor, list[Tensor]]:
         """Offsets of a tensor, and the coordinates that they are made of, of its shape."""
-        coordinates = []
-        for axis, size in enumerate(shape):
-            one = self.coordinate(size, step)
-            for other in range(len(shape)):
-                if other != axis:
-                    wide = tuple(size if a == axis else 1 for a in range(len(shape)) if a <= max(axis, other))
-                    wide = tuple(shape[axis] if a == axis else 1 for a in range(len(shape)))
-                    made = _Tensor("", "i32", wide)
-                    one = self.new(
-                        f"tt.expand_dims {one.name} {{axis = {other} : i32}} : {one.type} -> {made.type}", "i32", wide
-                    )
-            coordinates.append(one)
-        strides = [self.pick(1, 1, 1, 40, 3) if len(shape) == 1 else 1, 1]
-        if len(shape) == 2:
-            strides = [self.pick(64, 40, shape[1]), 1]
-            if self.chance(0.3):
-                strides = strides[::-1]
-        total = None
-        whole = []
-        for one, stride in zip(coordinates, strides, strict=False):
-            whole.append(self.broadcast(one, shape))
-            part = whole[-1]
-            if stride != 1:
-                part = self.broadcast(self.op("arith.muli", one, self.constant(stride, "i32", one.shape)), shape)
-            total = part if total is None else self.op("arith.addi", total, part)
+        one_axis = len(shape) == 1
+        strides = [self.pick(1, 1, 1, 40, 3)] if one_axis else [self.pick(64, 40, shape[1]), 1]
+        strides = strides[::-1] if self.chance(0.3) else strides
+        total, coordinates = None, []
+        for axis, stride in enumerate(strides):
+            one = self.along(self.coordinate(shape[axis], step), axis, shape)
+            coordinates.append(self.broadcast(one, shape))
+            part = self.broadcast(self.times(one, stride), shape)
+            total = part if total is None else self.add(total, part)
         assert total is not None
         if self.chance(0.3):
-            shift = self.op("arith.muli", self.program_number(), self.constant(self.pick(7, 64, 512)))
-            total = self.op("arith.addi", total, self.splat(shift, shape))
-        return total, whole
+            total = self.add(total, self.splat(self.times(self.program_number(), self.pick(7, 64, 512)), shape))
+        return total, coordinates
 
-    def mask(self, coordinates: list[_Tensor]) -> _Tensor | None:
+    def mask(self, coordinates: list[Tensor]) -> Tensor | None:
         """Conditions of coordinates: mostly upper bounds."""
-        made: _Tensor | None = None
+        made: Tensor | None = None
         for one in coordinates:
             if self.chance(0.35):
                 continue
             bound = self.constant(int(self.rng.integers(1, 80)), "i32", one.shape)
-            predicate = self.pick("slt", "slt", "slt", "slt", "sle", "sgt", "sge", "eq", "ne")
+            predicate = self.pick(*["slt"] * 6, "sle", "sgt", "sge", "eq", "ne")
             a, b = (one, bound) if self.chance(0.85) else (bound, one)
-            test = self.new(f"arith.cmpi {predicate}, {a.name}, {b.name} : {a.type}", "i1", one.shape)
-            made = test if made is None else self.op(self.pick("arith.andi", "arith.andi", "arith.ori"), made, test)
+            test = self.compare("arith.cmpi", predicate, a, b)
+            made = test if made is None else self.op(self.pick(*["arith.andi"] * 3, "arith.ori"), made, test)
         return made
 
-    def address(self, pointer: str, element: str, offsets: _Tensor) -> _Tensor:
-        shape = offsets.shape
-        base = _Tensor("", f"!tt.ptr<{element}>", shape)
-        start = self.new(f"tt.splat {pointer} : !tt.ptr<{element}> -> {base.type}", base.element, shape)
-        return self.new(f"tt.addptr {start.name}, {offsets.name} : {base.type}, {offsets.type}", base.element, shape)
-
-    def load(self, at: _Tensor, element: str, mask: _Tensor | None) -> _Tensor:
-        given = at.name
-        if mask is not None:
-            given += f", {mask.name}"
-            if self.chance(0.7):
-                given += f", {self.constant(self.pick(0, 1, -3, 7), element, at.shape).name}"
-        return self.new(f"tt.load {given} : {at.type}", element, at.shape)
+    def read(self, at: Tensor, element: str, mask: Tensor | None) -> Tensor:
+        other = self.constant(self.pick(0, 1, -3, 7), element, at.shape) if mask and self.chance(0.7) else None
+        return self.load(at, element, mask, other)
 
     # Arithmetic
 
-    def arithmetic(self, x: _Tensor, others: list[_Tensor], coordinates: list[_Tensor]) -> _Tensor:
+    def arithmetic(self, x: Tensor, others: list[Tensor], coordinates: list[Tensor]) -> Tensor:
         """Some operations on x, with tensors of its shape."""
         for _ in range(int(self.rng.integers(0, 4))):
             fitting = [one for one in others if one.shape == x.shape and one.element == x.element]
-            y = (
-                self.pick(*fitting)
-                if fitting and self.chance(0.6)
-                else self.constant(self.pick(2, -1, 5), x.element, x.shape)
-            )
-            if x.element == "i32":
-                x = self.op(
-                    self.pick("arith.addi", "arith.subi", "arith.muli", "arith.andi", "arith.xori", "arith.maxsi"), x, y
-                )
-                if coordinates and self.chance(0.3) and coordinates[0].shape == x.shape:
-                    x = self.op("arith.addi", x, self.pick(*coordinates))
-            else:
-                x = self.op(self.pick("arith.addf", "arith.subf", "arith.mulf", "arith.maxnumf", "arith.minnumf"), x, y)
-            if self.chance(0.25):
-                mask = self.mask(
-                    [self.broadcast(one, x.shape) for one in coordinates if len(one.shape) == len(x.shape)]
-                )
-                if mask is not None and mask.shape == x.shape:
-                    x = self.new(
-                        f"arith.select {mask.name}, {x.name}, {y.name} : {mask.type}, {x.type}", x.element, x.shape
-                    )
+            number = self.constant(self.pick(2, -1, 5), x.element, x.shape)
+            y = self.pick(*fitting) if fitting and self.chance(0.6) else number
+            whole = x.element[0] == "i"
+            x = self.op("arith." + self.pick(*(INTEGER if whole else FLOAT)), x, y)
+            if x.element == "i32" and coordinates and self.chance(0.3):
+                x = self.add(x, self.pick(*coordinates))
+            if not whole and self.chance(0.3):
+                x = self.op(self.pick(*FUNCTIONS), x)
+            mask = self.mask(coordinates) if self.chance(0.25) else None
+            if mask is None and self.chance(0.2):
+                name = "arith.cmpi" if whole else "arith.cmpf"
+                predicate = self.pick("slt", "sge", "eq") if whole else self.pick("olt", "oge", "une", "ugt", "ole")
+                mask = self.compare(name, predicate, x, y)
+            x = self.select(mask, x, y) if mask is not None else x
         return x
 
-    def loop(self, element: str, shape: tuple[int, ...], pointer: str) -> _Tensor:
+    def reduced(self, x: Tensor) -> Tensor:
+        """A reduction, back to the shape of x."""
+        axis = int(self.rng.integers(len(x.shape)))
+        kind = self.pick("addi", "maxsi", "minsi") if x.element[0] == "i" else self.pick("addf", "maxnumf", "minnumf")
+        made = self.reduce(kind, x, axis)
+        if len(x.shape) == 1:
+            return self.splat(made, x.shape)
+        return self.broadcast(self.along(made, 1 - axis, x.shape), x.shape)
+
+    def loop(self, element: str, shape: tuple[int, ...], pointer: str) -> Tensor:
         """Sums over rounds, of loads through pointers that are carried or made anew."""
         bounds = [self.constant(value) for value in (0, int(self.rng.integers(0, 5)), self.pick(1, 1, 2))]
         if self.chance(0.15):
-            bounds[1] = self.op("arith.addi", self.ids[0], self.constant(1))
+            bounds[1] = self.add(self.ids[0], self.constant(1))
         offsets, coordinates = self.place(shape, None)
         start, begin = self.address(pointer, element, offsets), self.constant(1, element, shape)
         step = self.constant(self.pick(1, 16, 64), "i32", shape)
-        self.count += 1
-        name, i = f"%v{self.count}", _Tensor(f"%i{self.count}", "i32", ())
-        at, sums = (_Tensor(f"%c{self.count}_{n}", t.element, shape) for n, t in enumerate((start, begin)))
+        name = self.name()
+        i, at, sums = (
+            Tensor(f"{name}i", "i32"),
+            Tensor(f"{name}p", start.element, shape),
+            Tensor(f"{name}s", element, shape),
+        )
         self.emit(
             f"{name}:2 = scf.for {i.name} = {bounds[0].name} to {bounds[1].name} step {bounds[2].name} "
             f"iter_args({at.name} = {start.name}, {sums.name} = {begin.name}) -> ({at.type}, {sums.type})  : i32 {{"
         )
         self.depth += 1
         mask = self.mask(coordinates) if self.chance(0.5) else None
-        x = self.load(at, element, mask)
+        x = self.read(at, element, mask)
         if self.chance(0.4):
             more, others = self.place(shape, i)
-            x = self.op(
-                "arith.addi" if element == "i32" else "arith.addf",
-                x,
-                self.load(self.address(pointer, element, more), element, self.mask(others)),
-            )
-        end = self.op("arith.addi" if element == "i32" else "arith.addf", sums, self.arithmetic(x, [sums], coordinates))
-        moved = self.splat(i, shape) if self.chance(0.08) else step
-        after = self.new(f"tt.addptr {at.name}, {moved.name} : {at.type}, {moved.type}", at.element, shape)
+            x = self.add(x, self.read(self.address(pointer, element, more), element, self.mask(others)))
+        end = self.add(sums, self.arithmetic(x, [sums], coordinates))
+        after = self.moved(at, self.splat(i, shape) if self.chance(0.08) else step)
         self.emit(f"scf.yield {after.name}, {end.name} : {at.type}, {end.type}")
         self.depth -= 1
         self.emit("}")
-        result = _Tensor(f"{name}#1", element, shape)
+        result = Tensor(f"{name}#1", element, shape)
         if self.chance(0.3):
-            again = _Tensor(f"{name}#0", at.element, shape)
-            result = self.op(
-                "arith.addi" if element == "i32" else "arith.addf",
-                result,
-                self.load(again, element, mask and self.mask(coordinates)),
-            )
+            again = self.read(Tensor(f"{name}#0", at.element, shape), element, mask and self.mask(coordinates))
+            result = self.add(result, again)
         return result
 
-    def reduced(self, x: _Tensor) -> _Tensor:
-        """A reduction, back to the shape of x."""
-        axis = int(self.rng.integers(len(x.shape)))
-        kind = self.pick("addi", "maxsi") if x.element == "i32" else self.pick("addf", "maxnumf")
-        left = tuple(size for number, size in enumerate(x.shape) if number != axis)
-        self.count += 1
-        made = _Tensor(f"%v{self.count}", x.element, left)
-        self.emit(f'{made.name} = "tt.reduce"({x.name}) <{{axis = {axis} : i32}}> ({{')
-        self.emit(f"^bb0(%a: {x.element}, %b: {x.element}):")
-        self.emit(f"  %r = arith.{kind} %a, %b : {x.element}")
-        self.emit(f"  tt.reduce.return %r : {x.element}")
-        self.emit(f"}}) : ({x.type}) -> {made.type}")
-        if not left:
-            return self.splat(made, x.shape)
-        wide = _Tensor("", x.element, tuple(1 if number == axis else size for number, size in enumerate(x.shape)))
-        one = self.new(
-            f"tt.expand_dims {made.name} {{axis = {axis} : i32}} : {made.type} -> {wide.type}", x.element, wide.shape
-        )
-        return self.broadcast(one, x.shape)
+    # Kernels
 
-    # The kernel
-
-    def kernel(self) -> RandomKernel:
-        gx, gy = int(self.rng.integers(1, 7)), self.pick(1, 1, 2, 3)
+    def tensors(self) -> RandomKernel:
+        """Element-wise operations, reductions and loops of tensors of one or two axes."""
+        element = self.pick("f32", "f32", "i32", "bf16", "i8")
+        self.begin(element)
         shape = self.pick((16,), (32,), (64,), (16, 16), (16, 32), (32, 8))
-        element = self.pick("f32", "f32", "i32", "bf16")
-        x, y = (self.new(f"tt.get_program_id {axis} : i32", "i32") for axis in "xy")
-        self.ids = x, y
-        self.linear = self.op("arith.addi", self.op("arith.muli", x, self.constant(gy)), y)
-        tensors, coordinates = [], []
+        values, coordinates = [], []
         for number in range(int(self.rng.integers(1, 3))):
             offsets, coordinates = self.place(shape, None)
-            tensors.append(self.load(self.address(f"%in{number}", element, offsets), element, self.mask(coordinates)))
+            values.append(self.read(self.address(f"%in{number}", element, offsets), element, self.mask(coordinates)))
         if self.chance(0.5):
-            tensors.append(self.loop(element, shape, "%in0"))
-        value = self.arithmetic(tensors[-1], tensors, coordinates)
-        if self.chance(0.4):
-            value = self.op("arith.addi" if element == "i32" else "arith.addf", value, self.reduced(value))
-        value = self.arithmetic(value, tensors, coordinates)
-        self.store(value, gx * gy)
-        head = ", ".join(f"%{name}: !tt.ptr<{element}>" for name in ("in0", "in1", "out"))
-        text = f"module {{\n  tt.func public @random({head}) attributes {{noinline = false}} {{\n"
-        text += "\n".join(self.lines) + "\n    tt.return\n  }\n}\n"
-        return RandomKernel(
-            text,
-            (gx, gy, 1),
-            [*(self.numbers(element) for _ in range(2)), np.zeros(int(np.prod(shape)) * gx * gy, NUMPY[element])],
+            values.append(self.loop(element, shape, "%in0"))
+        value = self.arithmetic(values[-1], values, coordinates)
+        if element != "i8" and self.chance(0.4):
+            value = self.add(value, self.reduced(value))
+        return self.finished(self.arithmetic(value, values, coordinates))
+
+    def products(self) -> RandomKernel:
+        """A sum of products of matrices over a loop, whose operands are loaded as they are or transposed."""
+        element, sums = self.pick(("bf16", "f32"), ("bf16", "f32"), ("i8", "i32"))
+        self.begin(element, 3)
+        m, n, k = self.pick(16, 32), self.pick(16, 32), self.pick(16, 32)
+        begin, count = self.constant(0, sums, (m, n)), self.constant(int(self.rng.integers(1, 4)))
+        zero, one, name = self.constant(0), self.constant(1), self.name()
+        i, total = Tensor(f"{name}i", "i32"), Tensor(f"{name}s", sums, (m, n))
+        self.emit(
+            f"{name} = scf.for {i.name} = {zero.name} to {count.name} step {one.name} "
+            f"iter_args({total.name} = {begin.name}) -> ({total.type})  : i32 {{"
         )
+        self.depth += 1
+        operands = []
+        for number, shape in enumerate(((m, k), (k, n))):
+            turned = self.chance(0.3)
+            offsets, coordinates = self.place(shape[::-1] if turned else shape, i)
+            at, mask = self.address(f"%in{number}", element, offsets), self.mask(coordinates)
+            other = self.constant(0, element, at.shape) if mask and self.chance(0.5) else None
+            x = self.load(at, element, mask, other)
+            operands.append(self.transpose(x) if turned else x)
+        a, b = operands
+        text = f"tt.dot {a.name}, {b.name}, {total.name} : {a.type} * {b.type} -> {total.type}"
+        end = self.new(text, sums, (m, n))
+        self.emit(f"scf.yield {end.name} : {end.type}")
+        self.depth -= 1
+        self.emit("}")
+        result = Tensor(name, sums, (m, n))
+        return self.finished(self.arithmetic(result, [result], []))
 
-    def numbers(self, element: str) -> Any:
-        if element == "i32":
-            return self.rng.integers(-1000, 1000, SIZE).astype(np.int32)
-        return self.rng.standard_normal(SIZE).astype(np.float32).astype(NUMPY[element])
+    def rows(self) -> RandomKernel:
+        """A row for each program, with numbers of the row, loaded and stored, and rows by their numbers."""
+        element = self.pick("f32", "f32", "bf16", "i32")
+        self.begin(element, 40)
+        size = self.pick(16, 64, 128)
+        self.arrays["numbers"] = "i32"
+        stride, count = self.pick(size, size + 3, 200), self.pick(size, size - 3)
+        row, columns = self.ids[2] if self.chance(0.7) else self.ids[0], self.range(size)
+        mask = None
+        if count < size:
+            mask = self.compare("arith.cmpi", "slt", columns, self.constant(count, "i32", (size,)))
+        start = self.op("arith.muli", row, self.constant(stride))
+        at = self.moved(self.splat(self.moved(Tensor("%in0", f"!tt.ptr<{element}>"), start), (size,)), columns)
+        x = self.read(at, element, mask)
+        scalar = self.load(self.moved(Tensor("%in1", f"!tt.ptr<{element}>"), row), element)
+        values = [x, self.splat(scalar, (size,))]
+        if self.chance(0.5):
+            number = self.load(self.moved(Tensor("%numbers", "!tt.ptr<i32>"), row), "i32")
+            found = self.load(self.moved(Tensor("%in1", f"!tt.ptr<{element}>"), self.add(number, row)), element)
+            values.append(self.splat(found, (size,)))
+            same = self.compare("arith.cmpi", "eq", columns, self.splat(number, (size,)))
+            values.append(self.select(same, values[-1], x))
+        value = self.arithmetic(self.add(x, self.pick(*values)), values, [columns])
+        value = self.add(value, self.reduced(value)) if self.chance(0.6) else value
+        return self.finished(self.arithmetic(value, values, [columns]))
 
-    def store(self, value: _Tensor, programs: int) -> None:
-        """To the part of the program, with a mask perhaps."""
-        shape, size = value.shape, int(np.prod(value.shape))
-        order = self.linear
+    def finished(self, value: Tensor) -> RandomKernel:
+        """Stores to the part of the program, with a mask perhaps."""
+        shape, size, programs = value.shape, int(np.prod(value.shape)), self.grid[0] * self.grid[1]
+        order = self.ids[2]
         if self.chance(0.3):  # the parts the other way round
             order = self.op("arith.subi", self.constant(programs - 1), order)
-        base = self.op("arith.muli", order, self.constant(size))
-        total = self.splat(base, shape)
-        coordinates = []
-        stride = size
+        total, coordinates, stride = self.splat(self.times(order, size), shape), [], size
         for axis, side in enumerate(shape):
             stride //= side
-            r = self.new(f"tt.make_range {{end = {side} : i32, start = 0 : i32}} : tensor<{side}xi32>", "i32", (side,))
-            for other in range(len(shape)):
-                if other != axis:
-                    wide = tuple(side if a == axis else 1 for a in range(len(shape)))
-                    made = _Tensor("", "i32", wide)
-                    r = self.new(
-                        f"tt.expand_dims {r.name} {{axis = {other} : i32}} : {r.type} -> {made.type}", "i32", wide
-                    )
-            r = self.broadcast(r, shape)
-            coordinates.append(r)
-            total = self.op("arith.addi", total, self.op("arith.muli", r, self.constant(stride, "i32", shape)))
-        at = self.address("%out", value.element, total)
-        tested = coordinates if self.chance(0.7) else [total]
-        mask = self.mask(tested) if self.chance(0.5) else None
-        given = f", {mask.name}" if mask is not None else ""
-        self.emit(f"tt.store {at.name}, {value.name}{given} : {at.type}")
+            coordinates.append(self.broadcast(self.along(self.range(side), axis, shape), shape))
+            total = self.add(total, self.times(coordinates[-1], stride))
+        mask = self.mask(coordinates if self.chance(0.8) else [total]) if self.chance(0.5) else None
+        self.store(self.address("%out", value.element, total), value, mask)
+        self.arrays["out"] = value.element
+        text = self.module({name: f"!tt.ptr<{element}>" for name, element in self.arrays.items()})
+        arguments = [self.numbers(name, element) for name, element in self.arrays.items() if name != "out"]
+        return RandomKernel(text, self.grid, [*arguments, np.zeros(size * programs, NUMPY[value.element])])
+
+    def numbers(self, name: str, element: str) -> Any:
+        """Contents of an array: of integers extremes too, of floats NaN and infinities."""
+        if name == "numbers":
+            return self.rng.integers(0, 128, SIZE).astype(np.int32)
+        if element[0] == "i":
+            kind = NUMPY[element]
+            low, high = (np.iinfo(kind).min, np.iinfo(kind).max) if self.chance(0.4) else (-100, 100)
+            return self.rng.integers(low, high, SIZE, endpoint=True).astype(kind)
+        made = self.rng.standard_normal(SIZE).astype(np.float32)
+        if self.chance(0.2):
+            made[self.rng.integers(0, SIZE, 200)] = self.rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40], 200)
+        return made.astype(NUMPY[element])

@@ -18,8 +18,8 @@ Launch = tuple[tuple[int, ...], list[Any]]
 
 @dataclass(frozen=True)
 class Case:
-    """Attributes: ``name``: of its text. ``kernel``: the function. ``constants``: of the kernel. ``make``: the grid, and
-    arguments that are no constants."""
+    """Attributes: ``name``: of its text. ``kernel``: the function. ``constants``: of the kernel. ``make``: the grid,
+    and arguments that are no constants."""
 
     name: str
     kernel: str

@@ -1,5 +1,7 @@
 """Triton kernels as users write them. Their TTIR is kept beside this file, so that most tests run without Triton."""
 
+# ruff: noqa: N803 (sizes and constants are upper case, as in Triton's own kernels)
+
 import triton
 import triton.language as tl
 

@@ -1,7 +1,8 @@
 """Reads the text of TTIR that Triton prints. Each operation is on a line of its own; regions are indented blocks.
 
 Names are scoped by region, and come again in other regions. Locations are at the end of a line, most of them names
-that are explained at the end of the module. Of a function that was inlined, the line is the one of the kernel that called it.
+that are explained at the end of the module. Of a function that was inlined, the line is the one of the kernel that
+called it.
 """
 
 from __future__ import annotations
