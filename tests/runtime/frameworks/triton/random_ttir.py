@@ -280,6 +280,7 @@ class _Kernels(Writer):
             low, high = (np.iinfo(kind).min, np.iinfo(kind).max) if self.chance(0.4) else (-100, 100)
             return self.rng.integers(low, high, SIZE, endpoint=True).astype(kind)
         made = self.rng.standard_normal(SIZE).astype(np.float32)
-        if self.chance(0.2):
-            made[self.rng.integers(0, SIZE, 200)] = self.rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0, 1e-40], 200)
+        if self.chance(0.2):  # a choice between subnormal numbers of bf16 gives 0
+            tiny = 1e-40 if element == "f32" else 0.0
+            made[self.rng.integers(0, SIZE, 200)] = self.rng.choice([np.nan, np.inf, -np.inf, 0.0, -0.0, tiny], 200)
         return made.astype(NUMPY[element])

@@ -68,3 +68,8 @@ def _check(conversion: Conversion, operation: Operation) -> None:
     for value in operation.results:
         if len(value.type.shape) > 2:
             raise refuse(operation, f"a tensor of {len(value.type.shape)} axes; tiles have two at most")
+
+
+@lowers("llvm.intr.assume", "gpu.barrier", "ttg.barrier", note="nothing: a program is one thread, and is checked anyway")
+def lower_nothing(conversion: Conversion, operation: Operation) -> None:
+    """Promises and barriers between threads."""
