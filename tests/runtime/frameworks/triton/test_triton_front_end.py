@@ -104,6 +104,19 @@ def test_refusals_show_the_source(kernels: Any, base: Device) -> None:
     assert str(refusal.value).splitlines()[-1].strip() == "x = tl.load(x_ptr + offsets, mask=inside)"
 
 
+def test_descriptors_of_the_host(kernels: Any, base: Device) -> None:
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    x = np.random.default_rng(5).standard_normal((40, 64)).astype(np.float32)
+    out = base.zeros((40, 64), np.float32)
+    given = [TensorDescriptor(array, [40, 64], [64, 1], [32, 32]) for array in (base.array(x), out)]
+    sley_triton.launch(kernels.shifted, (2, 2), *given, 1.5, ROWS=32, COLUMNS=32)
+    np.testing.assert_array_equal(out.numpy(), x + np.float32(1.5))
+    given[0].padding = "nan"
+    with pytest.raises(BadRequest, match="x is padded with nan; on the device it is zero"):
+        sley_triton.launch(kernels.shifted, (2, 2), *given, 1.5, ROWS=32, COLUMNS=32)
+
+
 def test_autotune(kernels: Any, base: Device) -> None:
     """One configuration is taken; several would be measured, which is refused."""
     import triton

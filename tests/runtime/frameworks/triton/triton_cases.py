@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
-TYPES = {"float32": "fp32", "bfloat16": "bf16", "int8": "i8", "int32": "i32"}
+TYPES = {"float32": "fp32", "bfloat16": "bf16", "int8": "i8", "int32": "i32", "bool": "i1"}
 FOLDER = Path(__file__).parent / "texts"
 Random = np.random.Generator
 Launch = tuple[tuple[int, ...], list[Any]]
@@ -100,6 +100,16 @@ def matmul_descriptor(rng: Random) -> Launch:
     return (2, 3), [a, b, np.zeros((50, 90), np.int32), 50, 90, 70]
 
 
+def matmul_persistent(rng: Random) -> Launch:
+    m, n, k = 70, 90, 40
+    return (2,), [bf16(rng, m, k), bf16(rng, k, n), np.zeros((m, n), BF16), m, n, k]
+
+
+def kept(rng: Random) -> Launch:
+    n = 500
+    return (4,), [f32(rng, n), rng.random(n) < 0.5, np.zeros(n, np.float32), np.zeros(n, bool), n]
+
+
 def softmax(rng: Random) -> Launch:
     return (8,), [np.zeros((50, 100), np.float32), f32(rng, 50, 100), 100, 100, 50, 100]
 
@@ -172,6 +182,8 @@ CASES = [
     Case("matmul", "matmul", BLOCKS, matmul),
     Case("matmul_grouped", "matmul_grouped", {**BLOCKS, "GROUP": 3}, matmul_grouped),
     Case("matmul_descriptor", "matmul_descriptor", BLOCKS, matmul_descriptor),
+    Case("matmul_persistent", "matmul_persistent", {**BLOCKS, "PROGRAMS": 2}, matmul_persistent),
+    Case("kept", "kept", {"BLOCK": 128}, kept),
     Case("softmax", "softmax", {"BLOCK": 128}, softmax),
     Case("layer_norm_forward", "layer_norm_forward", {"BLOCK": 64}, layer_norm_forward),
     Case("layer_norm_backward", "layer_norm_backward", {"ROWS": 8, "BLOCK": 128}, layer_norm_backward),

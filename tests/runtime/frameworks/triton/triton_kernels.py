@@ -118,6 +118,39 @@ def matmul_descriptor(
 
 
 @triton.jit
+def matmul_persistent(
+    a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
+    PROGRAMS: tl.constexpr,
+):  # fmt: skip
+    a = tl.make_tensor_descriptor(a_ptr, [M, K], [K, 1], [BLOCK_M, BLOCK_K])
+    b = tl.make_tensor_descriptor(b_ptr, [K, N], [N, 1], [BLOCK_K, BLOCK_N])
+    c = tl.make_tensor_descriptor(c_ptr, [M, N], [N, 1], [BLOCK_M, BLOCK_N])
+    wide = tl.cdiv(N, BLOCK_N)
+    for part in tl.range(tl.program_id(0), tl.cdiv(M, BLOCK_M) * wide, PROGRAMS):
+        row, column = part // wide * BLOCK_M, part % wide * BLOCK_N
+        total = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
+        for k in range(0, K, BLOCK_K):
+            total = tl.dot(a.load([row, k]), b.load([k, column]), total)
+        c.store([row, column], total.to(tl.bfloat16))
+
+
+@triton.jit
+def shifted(x, out, by, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    """Descriptors that the host made."""
+    row, column = tl.program_id(0) * ROWS, tl.program_id(1) * COLUMNS
+    out.store([row, column], x.load([row, column]) + by)
+
+
+@triton.jit
+def kept(x_ptr, keep_ptr, out_ptr, negative_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n)
+    keep = tl.load(keep_ptr + offsets, mask=offsets < n)
+    tl.store(out_ptr + offsets, tl.where(keep, x, 0.0), mask=offsets < n)
+    tl.store(negative_ptr + offsets, x < 0, mask=offsets < n)
+
+
+@triton.jit
 def softmax(out_ptr, x_ptr, stride_x, stride_out, rows, columns, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     inside = offsets < columns

@@ -234,6 +234,9 @@ class _Program:
     def _shaped(self, x: Any, function: Callable[[Array], Array]) -> Any:
         return Pointers(x.array, function(x.at)) if isinstance(x, Pointers) else function(x)
 
+    def _tt_bitcast(self, op: Operation, pointers: Pointers) -> Any:
+        return pointers
+
     def _tt_addptr(self, op: Operation, pointers: Pointers, offset: Array) -> Any:
         return Pointers(pointers.array, pointers.at + offset)
 

@@ -109,7 +109,8 @@ def _tighter(a: Form, b: Form) -> Form | None:
 def memory_of(conversion: Conversion, pointer: Pointer) -> Memory:
     """What a pointer points into. Raises ``TritonRefused`` for elements that the chip does not have."""
     memory = conversion.views.memories[pointer.argument]
-    if memory.dtype is None or memory.element != pointer.element:
+    flags = memory.element == "i1" and pointer.element == "i8"  # how Triton reads and writes bool
+    if memory.dtype is None or (memory.element != pointer.element and not flags):
         raise refuse(
             conversion.operation,
             f"{pointer.argument} points to {pointer.element}; the device has arrays of i8, bf16, f32 and i32",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from sley.runtime.frameworks.from_triton.conversion import ELEMENTS, INT32, Conversion, lowers
+from sley.runtime.frameworks.from_triton.conversion import ELEMENTS, INT32, Conversion, Unrolled, lowers
 from sley.runtime.frameworks.from_triton.forms import Form, Loop, least, merged, most
 from sley.runtime.frameworks.from_triton.programs import MOST_CLASSES, Split
 from sley.runtime.frameworks.from_triton.refusal import refuse
@@ -25,6 +25,10 @@ from sley.runtime.tile.types import INDEX, TileType
 
 MOST_TRIES = 8
 """Rounds of the search for how a loop carries its values."""
+
+
+MOST_UNROLLED = 16
+"""Rounds of a loop that are converted one by one, since they are no sums of multiples of their numbers."""
 
 
 @dataclass(frozen=True)
@@ -46,9 +50,19 @@ def lower_for(conversion: Conversion, operation: Operation) -> list[Known]:
         return begin
     if count == 1:
         return _round(conversion, operation, lower, begin)
-    loop = Loop(count, None)
-    carried = _carried(conversion, operation, loop, lower.plus(Form(0, ((loop, by),))), begin)
-    return _loop(conversion, operation, loop, lower.plus(Form(0, ((loop, by),))), begin, carried)
+    loop = Loop(count)
+    variable = lower.plus(Form(0, ((loop, by),)))
+    try:
+        carried = _carried(conversion, operation, loop, variable, begin)
+        return _loop(conversion, operation, loop, variable, begin, carried)
+    except Unrolled as unrolled:
+        if unrolled.loop is not loop:
+            raise
+    if count > MOST_UNROLLED:
+        raise refuse(operation, f"its {count} rounds do different things; up to {MOST_UNROLLED} are unrolled")
+    for number in range(count):
+        begin = _round(conversion, operation, lower.add(number * by), begin)
+    return begin
 
 
 def _rounds(conversion: Conversion, operation: Operation, lower: Form, upper: Form, step: Form) -> tuple[int, int]:
@@ -232,7 +246,7 @@ def lower_if(conversion: Conversion, operation: Operation) -> list[Known]:
         if most(test.high()) < 0:
             continue
         if not test.scalar:
-            raise refuse(operation, "the condition changes from round to round of a loop")
+            raise Unrolled(test.loops[0][0])
         holds = np.logical_and(holds, np.less(test.base, 0))
     if holds.any() and not holds.all():
         raise Split(holds.astype(np.int64))

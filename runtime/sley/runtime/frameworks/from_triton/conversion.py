@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sley.abi.types import ElementType
-from sley.runtime.frameworks.from_triton.forms import Form, Number, constant, least, most
+from sley.runtime.frameworks.from_triton.forms import Form, Loop, Number, constant, least, most
 from sley.runtime.frameworks.from_triton.programs import Box, Programs, Vector
 from sley.runtime.frameworks.from_triton.refusal import REASONS, UNKNOWN, refuse
 from sley.runtime.frameworks.from_triton.ttir import Operation, Region, TritonType, TritonValue
@@ -43,6 +43,14 @@ def lowers(*names: str, note: str = "") -> Callable[[Lowering], Lowering]:
         return function
 
     return register
+
+
+class Unrolled(Exception):  # noqa: N818 (no error: the loop is converted again)
+    """What a round computes is no sum of multiples of its number: each is converted for itself."""
+
+    def __init__(self, loop: Loop) -> None:
+        super().__init__("a loop is unrolled")
+        self.loop = loop
 
 
 @dataclass(eq=False)
@@ -119,9 +127,11 @@ class Conversion:
         """What is converted is thrown away: places in memory are not looked at."""
         box, needed, steps = self.box, len(self.needed), len(self.steps)
         self.box = None
-        yield
-        self.box = box
-        del self.needed[needed:], self.steps[steps:]
+        try:
+            yield
+        finally:
+            self.box = box
+            del self.needed[needed:], self.steps[steps:]
 
     # Tiles
 

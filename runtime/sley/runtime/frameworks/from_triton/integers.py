@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sley.runtime.frameworks.from_triton.conditions import as_condition, joined
-from sley.runtime.frameworks.from_triton.conversion import Conversion, lowers
+from sley.runtime.frameworks.from_triton.conversion import Conversion, Unrolled, lowers
 from sley.runtime.frameworks.from_triton.elements import result, tiles_of
 from sley.runtime.frameworks.from_triton.forms import (
     Form,
@@ -114,6 +114,8 @@ def lower_divide(conversion: Conversion, operation: Operation) -> Known:
         part = NUMBERS["arith.divsi"](a.base, b.base)
         made = part if quotient else np.subtract(a.base, np.multiply(part, b.base))
         return _computed(conversion, operation, number(made))
+    if a.loops and not any(a.coords) and a.data is None:
+        raise Unrolled(a.loops[0][0])
     divisor = b.constant
     if divisor is None or divisor < 1 or a.data is not None or least(a.low()) < 0:
         raise refuse(

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
@@ -16,7 +17,7 @@ from sley.runtime.device.types import element_type
 from sley.runtime.frameworks.from_triton.parser import read_ttir
 from sley.runtime.frameworks.from_triton.plan import Part, Scalars, parts
 from sley.runtime.frameworks.from_triton.refusal import TritonRefused
-from sley.runtime.frameworks.from_triton.ttir import Operation, TritonFunction
+from sley.runtime.frameworks.from_triton.ttir import Operation, TritonFunction, TritonValue
 from sley.runtime.frameworks.from_triton.views import Memory, View
 from sley.runtime.tile.arguments import root
 from sley.runtime.tile.build import Problem, build
@@ -25,7 +26,7 @@ from sley.runtime.tile.compiler import Compiled
 from sley.runtime.tile.operations import STORED, TileError
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 
-NAMES = {"int8": "i8", "int32": "i32", "float32": "f32", "bfloat16": "bf16", "bool": "i1", "uint8": "i8"}
+NAMES = {"int8": "i8", "int32": "i32", "float32": "f32", "bfloat16": "bf16", "bool": "i1"}
 """Elements of arrays as TTIR has them."""
 
 
@@ -42,8 +43,9 @@ class TritonKernel:
     order, and returns before they are done.
 
     Arguments are those of the function in TTIR, in order: device arrays for pointers, which point to the first element
-    and reach as far as the memory that the array is part of; numbers for scalars. A program is compiled for each
-    combination of numbers. ``stream=``: where to run. ``schedule=``: see ``sley.runtime.tile.Schedule``.
+    and reach as far as the memory that the array is part of; numbers for scalars; ``TensorDescriptor`` of Triton for
+    descriptors. A program is compiled for each combination of numbers. ``stream=``: where to run. ``schedule=``: see
+    ``sley.runtime.tile.Schedule``.
 
     Attributes: ``name``, ``function``: what was read.
 
@@ -70,7 +72,7 @@ class TritonKernel:
 
     def bind(self, args: Sequence[Any]) -> tuple[dict[str, Buffer], dict[str, Memory], Scalars]:
         """Arrays by name, what they point into, and numbers by name. Raises ``BadRequest``."""
-        wanted = self.function.arguments
+        wanted = [value for value in self.function.arguments if "." not in value.name]
         if len(args) != len(wanted):
             names = ", ".join(value.name for value in wanted)
             raise BadRequest(f"{self.name} takes {len(wanted)} arguments, {names}; given were {len(args)}")
@@ -81,7 +83,10 @@ class TritonKernel:
                 if not isinstance(given, Buffer):
                     raise BadRequest(f"{value.name} of {self.name} is {given!r}; it is a device array")
                 arrays[value.name] = given
-            elif value.type.kind == "descriptor" or isinstance(given, Buffer) or not isinstance(given, int | float):
+            elif value.type.kind == "descriptor":
+                arrays[value.name] = given.base
+                scalars |= _described(value, given)
+            elif isinstance(given, Buffer) or not isinstance(given, int | float):
                 raise BadRequest(f"{value.name} of {self.name} is {given!r}; it is a number, {value.type}")
             else:
                 scalars[value.name] = given
@@ -128,6 +133,15 @@ class TritonKernel:
         return TritonRefused(f"{place or self.name}: {words[2]}" + (f"\n    {place.text}" if place else ""))
 
 
+def _described(value: TritonValue, given: Any) -> dict[str, int]:
+    """Shape and strides of a descriptor that the host made, which are arguments of the function in TTIR. Raises
+    ``BadRequest`` for one that pads with something else than 0."""
+    if given.padding != "zero":
+        raise BadRequest(f"{value.name} is padded with {given.padding}; on the device it is zero")
+    sizes = {f"{value.name}.shape.{axis}": int(size) for axis, size in enumerate(given.shape)}
+    return sizes | {f"{value.name}.stride.{axis}": int(stride) for axis, stride in enumerate(given.strides)}
+
+
 def _roots(arrays: dict[str, Buffer]) -> list[Buffer]:
     """The memories that arrays are parts of, each once."""
     found: list[Buffer] = []
@@ -144,6 +158,8 @@ def _memory(array: Buffer, roots: list[Buffer]) -> Memory:
     offset = (array.address - whole.address) // bytes
     dtype = element_type(array.dtype)
     size = whole.layout.span // bytes
+    if array.dtype == bool:
+        dtype = ElementType.INT8
     known = dtype if dtype in STORED else None
     return Memory(number, offset, size, known, NAMES.get(array.dtype.name, array.dtype.name))
 

@@ -22,7 +22,7 @@ from sley.runtime.frameworks.from_triton.forms import Form, constant
 from sley.runtime.frameworks.from_triton.programs import MOST_CLASSES, MOST_PROGRAMS, Box, Programs, Split, choose_box
 from sley.runtime.frameworks.from_triton.refusal import TritonRefused
 from sley.runtime.frameworks.from_triton.ttir import TritonFunction, TritonValue
-from sley.runtime.frameworks.from_triton.values import Constant, Known, Pointer
+from sley.runtime.frameworks.from_triton.values import Constant, Descriptor, Known, Pointer
 from sley.runtime.frameworks.from_triton.views import Memory, View, Views
 from sley.runtime.tile.choices import Sides, cdiv
 from sley.runtime.tile.ir import Function
@@ -85,6 +85,11 @@ def convert(
 def _argument(value: TritonValue, memories: dict[str, Memory], scalars: Scalars) -> Known:
     if value.type.kind == "pointer":
         return Pointer(value.name, Form(), value.type.element)
+    if value.type.kind == "descriptor":
+        axes = range(len(value.type.shape))
+        sizes = tuple(constant(int(scalars[f"{value.name}.shape.{axis}"])) for axis in axes)
+        strides = tuple(int(scalars[f"{value.name}.stride.{axis}"]) for axis in axes)
+        return Descriptor(Pointer(value.name, Form(), value.type.element), sizes, strides, value.type.shape)
     given = scalars[value.name]
     return Constant(float(given), value.type) if value.type.is_float else constant(int(given))
 

@@ -10,7 +10,6 @@ REASONS = {
     "tt.atomic_rmw": ATOMICS,
     "tt.atomic_cas": ATOMICS,
     "tt.descriptor_reduce": ATOMICS,
-    "tt.bitcast": "bits of one type as another; the device converts numbers alone",
     "arith.bitcast": "bits of one type as another; the device converts numbers alone",
     "tt.dot_scaled": "the array multiplies int8 and bf16",
     "tt.mulhiui": "the upper half of a product, as random numbers take; draw them on the host",

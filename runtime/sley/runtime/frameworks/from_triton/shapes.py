@@ -70,6 +70,14 @@ def _check(conversion: Conversion, operation: Operation) -> None:
             raise refuse(operation, f"a tensor of {len(value.type.shape)} axes; tiles have two at most")
 
 
-@lowers("llvm.intr.assume", "gpu.barrier", "ttg.barrier", note="nothing: a program is one thread, and is checked anyway")
+@lowers("tt.bitcast", note="of pointers to bool, which are bytes")
+def lower_bitcast(conversion: Conversion, operation: Operation) -> Known:
+    known = conversion.known(operation.operands[0])
+    if not isinstance(known, Pointer) or known.element != "i1" or operation.result.type.element != "i8":
+        raise refuse(operation, "bits of one type as another; the device converts numbers alone")
+    return replace(known, element="i8")
+
+
+@lowers("llvm.intr.assume", "gpu.barrier", "ttg.barrier", note="nothing: a program is one thread")
 def lower_nothing(conversion: Conversion, operation: Operation) -> None:
     """Promises and barriers between threads."""

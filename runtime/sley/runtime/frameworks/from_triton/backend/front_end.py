@@ -6,10 +6,14 @@ from typing import Any
 
 from triton._C.libtriton import ir
 from triton.compiler.compiler import ASTSource
+from triton.tools.tensor_descriptor import TensorDescriptor
 
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.frameworks.from_triton.backend.compiler import TARGET, SleyBackend, simplified
+
+NAMES = {"float32": "fp32", "bfloat16": "bf16", "int8": "i8", "int32": "i32", "float16": "fp16", "bool": "i1"}
+"""Elements of arrays as Triton names them."""
 
 
 def ttir_of(kernel: Any, signature: dict[str, str], constants: dict[str, Any]) -> str:
@@ -28,8 +32,9 @@ def ttir_of(kernel: Any, signature: dict[str, str], constants: dict[str, Any]) -
 def type_of(name: str, value: Any) -> str:
     """The type of one. Raises ``BadRequest``."""
     if isinstance(value, Buffer):
-        names = {"float32": "fp32", "bfloat16": "bf16", "int8": "i8", "int32": "i32", "float16": "fp16", "bool": "i1"}
-        return "*" + names.get(value.dtype.name, value.dtype.name)
+        return "*" + NAMES.get(value.dtype.name, value.dtype.name)
+    if isinstance(value, TensorDescriptor):
+        return f"tensordesc<{NAMES.get(value.base.dtype.name, value.base.dtype.name)}{list(value.block_shape)}>"
     if isinstance(value, bool):
         return "i1"
     if isinstance(value, int):
