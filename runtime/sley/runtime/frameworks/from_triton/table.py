@@ -10,10 +10,11 @@ from sley.runtime.frameworks.from_triton.conversion import LOWERINGS, NOTES
 from sley.runtime.frameworks.from_triton.floats import DIFFERENCES
 from sley.runtime.frameworks.from_triton.refusal import REASONS
 
+COMMAND = f"python -m {plan.__package__}.table docs/reference/triton.md"
 HEAD = f"""# Triton operations
 
-What of TTIR, Triton's IR, a [Triton kernel](../guides/triton.md) may have, as
-`python -m {plan.__package__}.table docs/reference/triton.md` writes it; do not edit. Everything else is refused, with the line of the kernel.
+What of TTIR, Triton's IR, a [Triton kernel](../guides/triton.md) may have, as `{COMMAND}`
+writes it; do not edit. Everything else is refused, with the line of the kernel.
 
 | operation | what it becomes |
 |---|---|
