@@ -172,6 +172,13 @@ def attention_descriptor(rng: Random) -> Launch:
     return (2, heads), [*arrays, np.zeros((heads * t, d), BF16), float(np.log2(np.e) / d**0.5), t]
 
 
+def attention_staged(rng: Random) -> Launch:
+    heads, t, d = 2, 96, 32
+    arrays = [bf16(rng, heads * t, d) for _ in range(3)]
+    results = [np.zeros((heads * t, d), BF16), np.zeros((heads, t), np.float32)]
+    return (3, heads), [*arrays, *results, float(np.log2(np.e) / d**0.5), heads, t]
+
+
 BLOCKS = {"BLOCK_M": 32, "BLOCK_N": 32, "BLOCK_K": 32}
 HEADS = {"BLOCK_M": 32, "BLOCK_N": 32, "HEAD": 32}
 CASES = [
@@ -195,5 +202,6 @@ CASES = [
     Case("embedding", "embedding", {"ROWS": 16, "COLUMNS": 64}, embedding),
     Case("attention", "attention", {**HEADS, "CAUSAL": False}, attention),
     Case("attention_causal", "attention", {**HEADS, "CAUSAL": True}, attention),
+    Case("attention_staged", "attention_staged", {**HEADS, "BLOCK_N": 16}, attention_staged),
     Case("attention_descriptor", "attention_descriptor", HEADS, attention_descriptor),
 ]

@@ -331,6 +331,58 @@ def attention(
 
 
 @triton.jit
+def attention_part(
+    out, total, largest, queries, k, v, base, first, last, rows, scale, MASKED: tl.constexpr, BLOCK_N: tl.constexpr
+):
+    keys = tl.arange(0, BLOCK_N)
+    for begin in tl.range(first, last, BLOCK_N):
+        scores = tl.dot(queries, k.load([base + begin, 0]).T)
+        if MASKED:
+            seen = rows[:, None] >= (begin + keys[None, :])
+            scores = scores * scale + tl.where(seen, 0, -1.0e6)
+            higher = tl.maximum(largest, tl.max(scores, 1))
+            scores -= higher[:, None]
+        else:
+            higher = tl.maximum(largest, tl.max(scores, 1) * scale)
+            scores = scores * scale - higher[:, None]
+        powers = tl.exp2(scores)
+        decay = tl.exp2(largest - higher)
+        out = tl.dot(powers.to(tl.bfloat16), v.load([base + begin, 0]), out * decay[:, None])
+        total = total * decay + tl.sum(powers, 1)
+        largest = higher
+    return out, total, largest
+
+
+@triton.jit
+def attention_staged(
+    q_ptr, k_ptr, v_ptr, out_ptr, sums_ptr, scale, heads, T,
+    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, HEAD: tl.constexpr,
+):  # fmt: skip
+    """Causal, in two loops: keys that all queries of a block see, and those on the diagonal. T is a multiple of both."""
+    start, head = tl.program_id(0), tl.program_id(1)
+    all_rows = heads * T
+    q = tl.make_tensor_descriptor(q_ptr, [all_rows, HEAD], [HEAD, 1], [BLOCK_M, HEAD])
+    k = tl.make_tensor_descriptor(k_ptr, [all_rows, HEAD], [HEAD, 1], [BLOCK_N, HEAD])
+    v = tl.make_tensor_descriptor(v_ptr, [all_rows, HEAD], [HEAD, 1], [BLOCK_N, HEAD])
+    o = tl.make_tensor_descriptor(out_ptr, [all_rows, HEAD], [HEAD, 1], [BLOCK_M, HEAD])
+    base = head * T
+    rows = start * BLOCK_M + tl.arange(0, BLOCK_M)
+    queries = q.load([base + start * BLOCK_M, 0])
+    largest = tl.zeros([BLOCK_M], dtype=tl.float32) - float("inf")
+    total = tl.zeros([BLOCK_M], dtype=tl.float32)
+    out = tl.zeros([BLOCK_M, HEAD], dtype=tl.float32)
+    middle = tl.multiple_of(start * BLOCK_M, BLOCK_M)
+    out, total, largest = attention_part(
+        out, total, largest, queries, k, v, base, 0, middle, rows, scale, False, BLOCK_N
+    )
+    out, total, largest = attention_part(
+        out, total, largest, queries, k, v, base, middle, middle + BLOCK_M, rows, scale, True, BLOCK_N
+    )
+    tl.store(sums_ptr + head * T + rows, largest + tl.log2(total))
+    o.store([base + start * BLOCK_M, 0], (out / total[:, None]).to(tl.bfloat16))
+
+
+@triton.jit
 def attention_descriptor(
     q_ptr, k_ptr, v_ptr, out_ptr, scale, T, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, HEAD: tl.constexpr
 ):
