@@ -147,6 +147,55 @@ def test_integers_that_wrap(base: Device) -> None:
     agree(base, kernel, (1,), [x, np.zeros(64, np.int32), 0])
 
 
+def test_a_comparison_at_the_end_of_int32(base: Device) -> None:
+    """The sum wraps, and is compared as it is: a difference would wrap once more."""
+    body = (
+        "    %big = arith.constant dense<2000000000> : tensor<16xi32> loc(#loc1)\n"
+        "    %w = arith.addi %v, %big : tensor<16xi32> loc(#loc1)\n"
+        "    %m = arith.cmpi slt, %w, %n : tensor<16xi32> loc(#loc1)\n"
+        "    %z = arith.select %m, %w, %n : tensor<16xi1>, tensor<16xi32> loc(#loc1)\n"
+    )
+    x = np.array([(1 << 31) - 2_000_000_000 + number for number in (-3, 0, 1, 4)] * 16, np.int32)
+    kernel = text(LOADED + body + STORED.replace("%v", "%z"), "i32")
+    agree(base, kernel, (1,), [x, np.zeros(64, np.int32), 0])
+
+
+@pytest.mark.parametrize("second", ["%v", "%c"])
+@pytest.mark.parametrize("name", ["addi", "subi", "muli"])
+def test_int8_wraps(base: Device, name: str, second: str) -> None:
+    body = (
+        "    %c = arith.constant dense<100> : tensor<16xi8> loc(#loc1)\n"
+        f"    %w = arith.{name} %v, {second} : tensor<16xi8> loc(#loc1)\n"
+        "    %z = arith.extsi %w : tensor<16xi8> to tensor<16xi32> loc(#loc1)\n"
+    )
+    kernel = text(LOADED + body + STORED.replace("%v", "%z"), "i8").replace("%out: !tt.ptr<i8>", "%out: !tt.ptr<i32>")
+    kernel = kernel.replace(
+        "%out : !tt.ptr<i8> -> tensor<16x!tt.ptr<i8>>", "%out : !tt.ptr<i32> -> tensor<16x!tt.ptr<i32>>"
+    )
+    kernel = kernel.replace("%y, %r : tensor<16x!tt.ptr<i8>>", "%y, %r : tensor<16x!tt.ptr<i32>>")
+    x = np.array([-128, 127, -1, 60, 90, -90, 2, 0] * 8, np.int8)
+    agree(base, kernel, (1,), [x, np.zeros(64, np.int32), 0])
+
+
+def test_a_mask_that_lets_nothing_through_in_the_last_round(base: Device) -> None:
+    """20 elements in three rounds of 16; the third is all ``other=``."""
+    body = (
+        "    %c0 = arith.constant 0 : i32 loc(#loc1)\n    %c1 = arith.constant 1 : i32 loc(#loc1)\n"
+        "    %c16 = arith.constant 16 : i32 loc(#loc1)\n    %e = arith.constant dense<20> : tensor<16xi32> loc(#loc1)\n"
+        "    %o = arith.constant dense<7.000000e+00> : tensor<16xf32> loc(#loc1)\n"
+        "    %v = scf.for %i = %c0 to %k step %c1 iter_args(%t = %o) -> (tensor<16xf32>)  : i32 {\n"
+        "      %b = arith.muli %i, %c16 : i32 loc(#loc1)\n"
+        "      %bs = tt.splat %b : i32 -> tensor<16xi32> loc(#loc1)\n"
+        "      %at = arith.addi %bs, %r : tensor<16xi32> loc(#loc1)\n"
+        "      %m = arith.cmpi slt, %at, %e : tensor<16xi32> loc(#loc1)\n"
+        "      %p = tt.addptr %x, %at : tensor<16x!tt.ptr<f32>>, tensor<16xi32> loc(#loc1)\n"
+        "      %l = tt.load %p, %m, %o : tensor<16x!tt.ptr<f32>> loc(#loc1)\n"
+        "      %u = arith.addf %t, %l : tensor<16xf32> loc(#loc1)\n"
+        "      scf.yield %u : tensor<16xf32> loc(#loc1)\n    } loc(#loc1)\n"
+    )
+    run_both(base, body + STORED)
+
+
 @pytest.mark.parametrize("element", ["f16", "f32", "f64"])
 def test_products_of_other_types(base: Device, element: str) -> None:
     """The array multiplies int8 and bf16; fp16 arrays are not on the chip at all."""

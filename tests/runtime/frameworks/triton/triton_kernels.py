@@ -358,7 +358,7 @@ def attention_staged(
     q_ptr, k_ptr, v_ptr, out_ptr, sums_ptr, scale, heads, T,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, HEAD: tl.constexpr,
 ):  # fmt: skip
-    """Causal, in two loops: keys that all queries of a block see, and those on the diagonal. T is a multiple of both."""
+    """Causal, in two loops: keys that all queries of a block see, and the diagonal. T is a multiple of both."""
     start, head = tl.program_id(0), tl.program_id(1)
     all_rows = heads * T
     q = tl.make_tensor_descriptor(q_ptr, [all_rows, HEAD], [HEAD, 1], [BLOCK_M, HEAD])
