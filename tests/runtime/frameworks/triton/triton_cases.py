@@ -110,6 +110,10 @@ def kept(rng: Random) -> Launch:
     return (4,), [f32(rng, n), rng.random(n) < 0.5, np.zeros(n, np.float32), np.zeros(n, bool), n]
 
 
+def returning(rng: Random) -> Launch:
+    return (7,), [f32(rng, 300), np.zeros(300, np.float32), 300, 2]
+
+
 def softmax(rng: Random) -> Launch:
     return (8,), [np.zeros((50, 100), np.float32), f32(rng, 50, 100), 100, 100, 50, 100]
 
@@ -191,6 +195,7 @@ CASES = [
     Case("matmul_descriptor", "matmul_descriptor", BLOCKS, matmul_descriptor),
     Case("matmul_persistent", "matmul_persistent", {**BLOCKS, "PROGRAMS": 2}, matmul_persistent),
     Case("kept", "kept", {"BLOCK": 128}, kept),
+    Case("returning", "returning", {"BLOCK": 64}, returning),
     Case("softmax", "softmax", {"BLOCK": 128}, softmax),
     Case("layer_norm_forward", "layer_norm_forward", {"BLOCK": 64}, layer_norm_forward),
     Case("layer_norm_backward", "layer_norm_backward", {"ROWS": 8, "BLOCK": 128}, layer_norm_backward),

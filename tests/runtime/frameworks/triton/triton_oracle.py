@@ -15,7 +15,7 @@ import numpy as np
 
 from sley.abi.types import ElementType
 from sley.runtime.frameworks.from_triton.parser import read_ttir
-from sley.runtime.frameworks.from_triton.ttir import Operation, Region, TritonType, TritonValue
+from sley.runtime.frameworks.from_triton.ttir import Operation, Region, TritonFunction, TritonType, TritonValue
 from sley.runtime.tile.interpreter import arithmetic
 
 Array = np.ndarray[Any, Any]
@@ -163,7 +163,7 @@ def run(text: str, grid: tuple[int, ...], arguments: list[Any], lanes: int) -> l
                 program.values[value] = Pointers(value.name, np.asarray(0))
             else:
                 program.values[value] = fp32(given) if value.type.is_float else np.asarray(given, np.int64)
-        program.region(function.body)
+        program.function(function)
     return after
 
 
@@ -178,9 +178,20 @@ class _Program:
         self.memories, self.ids, self.grid, self.lanes = memories, ids, grid, lanes
         self.values: dict[TritonValue, Any] = {}
 
+    def function(self, function: TritonFunction) -> None:
+        region = function.body
+        while True:
+            self.region(region)
+            end = region.operations[-1]
+            if end.name not in ("cf.br", "cf.cond_br"):
+                return
+            number = 0 if end.name == "cf.br" or self.values[end.operands[0]] else 1
+            region, handed = function.blocks[end.attributes["targets"][number]], end.attributes["handed"][number]
+            self.values.update(zip(region.arguments, [self.values[value] for value in handed], strict=True))
+
     def region(self, region: Region) -> list[Any]:
         for op in region.operations:
-            if op.name in ("scf.yield", "tt.return", "tt.reduce.return", "tt.scan.return"):
+            if op.name in ("cf.br", "cf.cond_br", "scf.yield", "tt.return", "tt.reduce.return", "tt.scan.return"):
                 return [self.values[value] for value in op.operands]
             self.values.update(zip(op.results, self.operation(op), strict=True))
         return []

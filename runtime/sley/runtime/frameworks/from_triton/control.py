@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from sley.runtime.frameworks.from_triton.conversion import ELEMENTS, INT32, Conversion, Unrolled, lowers
+from sley.runtime.frameworks.from_triton.conversion import BRANCHES, ELEMENTS, INT32, Conversion, Unrolled, lowers
 from sley.runtime.frameworks.from_triton.forms import Form, Loop, least, merged, most
 from sley.runtime.frameworks.from_triton.programs import MOST_CLASSES, Split
 from sley.runtime.frameworks.from_triton.refusal import refuse
-from sley.runtime.frameworks.from_triton.ttir import Operation, Region, TritonValue
+from sley.runtime.frameworks.from_triton.ttir import Operation, Region, TritonFunction, TritonValue
 from sley.runtime.frameworks.from_triton.values import Condition, Data, Descriptor, Known, Pointer
 from sley.runtime.tile.ir import Block, Op, Value
 from sley.runtime.tile.operations import result_types
@@ -229,8 +229,35 @@ def _ended(form: Form, loop: Loop) -> Form:
     return form.replaced(loops=loops).add(step * loop.count)
 
 
+def convert_function(conversion: Conversion, function: TritonFunction) -> None:
+    """Converts a kernel, along its branches up to where it returns."""
+    region, left = function.body, dict(function.blocks)
+    while True:
+        conversion.region(region)
+        end = region.operations[-1]
+        if end.name not in BRANCHES:
+            return
+        conversion.operation = end
+        number = 0 if end.name == "cf.br" or _taken(conversion, end) else 1
+        label, handed = end.attributes["targets"][number], end.attributes["handed"][number]
+        if label not in left:
+            raise refuse(end, "a loop whose rounds are not known when the kernel is launched")
+        region = left.pop(label)
+        conversion.values.update(zip(region.arguments, [conversion.known(value) for value in handed], strict=True))
+
+
 @lowers("scf.if", note="of what is known when the kernel is launched")
 def lower_if(conversion: Conversion, operation: Operation) -> list[Known]:
+    chosen = 0 if _taken(conversion, operation) else 1
+    if chosen == len(operation.regions):
+        return []
+    region = operation.regions[chosen]
+    conversion.region(region)
+    return [conversion.known(value) for value in _ends(region)]
+
+
+def _taken(conversion: Conversion, operation: Operation) -> bool:
+    """Whether a condition holds, for all programs. Raises ``Split`` if it does for some, ``Unrolled``."""
     known = conversion.known(operation.operands[0])
     if isinstance(known, Form) and known.data is None:
         known = Condition((known.times(-1),))
@@ -250,9 +277,4 @@ def lower_if(conversion: Conversion, operation: Operation) -> list[Known]:
         holds = np.logical_and(holds, np.less(test.base, 0))
     if holds.any() and not holds.all():
         raise Split(holds.astype(np.int64))
-    chosen = 0 if holds.all() else 1
-    if chosen == len(operation.regions):
-        return []
-    region = operation.regions[chosen]
-    conversion.region(region)
-    return [conversion.known(value) for value in _ends(region)]
+    return bool(holds.all())

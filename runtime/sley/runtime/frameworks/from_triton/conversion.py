@@ -30,6 +30,8 @@ ELEMENTS = {"i8": ElementType.INT8, "bf16": ElementType.BF16, "f32": FP32, "i32"
 Lowering = Callable[["Conversion", Operation], Known | list[Known] | None]
 LOWERINGS: dict[str, Lowering] = {}
 """How each operation of TTIR is converted."""
+BRANCHES = ("cf.br", "cf.cond_br")
+"""Ends of blocks that go to another one."""
 NOTES: dict[str, str] = {}
 """What each of them becomes, in words, for the table of the guide."""
 
@@ -84,7 +86,7 @@ class Conversion:
     def region(self, region: Region) -> None:
         """Converts all operations of a region but its end."""
         for operation in region.operations:
-            if operation.name not in ("scf.yield", "tt.return"):
+            if operation.name not in (*BRANCHES, "scf.yield", "tt.return"):
                 self.convert(operation)
 
     def convert(self, operation: Operation) -> None:

@@ -128,7 +128,7 @@ class TritonKernel:
         if isinstance(error, TritonRefused) or words[0] != "line" or not words[1].rstrip(":").isdecimal():
             return error
         line = int(words[1].rstrip(":"))
-        found: Operation | None = next((op for op in self.function.body.walk() if op.place.line == line), None)
+        found: Operation | None = next((op for op in self.function.walk() if op.place.line == line), None)
         place = found.place if found else None
         return TritonRefused(f"{place or self.name}: {words[2]}" + (f"\n    {place.text}" if place else ""))
 

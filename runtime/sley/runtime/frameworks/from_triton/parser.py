@@ -94,8 +94,9 @@ class _Reader:
             raise TritonRefused(f"{line!r} is no head of a function of TTIR")
         self.scopes.append({})
         arguments = self._arguments(re.sub(r" \{[^}]*\}", "", match[2]))
-        body = self._region(Region(arguments))
-        return TritonFunction(match[1], arguments, body)
+        blocks: dict[str, Region] = {}
+        body = self._region(Region(arguments), blocks)
+        return TritonFunction(match[1], arguments, body, blocks)
 
     def _arguments(self, text: str) -> list[TritonValue]:
         made = []
@@ -113,18 +114,25 @@ class _Reader:
                 return scope[name]
         raise TritonRefused(f"{name} has no value where it is used")
 
-    def _region(self, region: Region) -> Region:
-        """Operations up to the line that closes the region, which is the next one then."""
+    def _region(self, region: Region, blocks: dict[str, Region] | None = None) -> Region:
+        """Operations up to the line that closes the region, which is the next one then. ``blocks``: where those go that
+        have a label, of a function."""
+        first = region
         while True:
             if self.at >= len(self.lines):
                 raise TritonRefused("the module ends inside of a region")
             line = self.lines[self.at]
             if line.startswith("}"):
                 self.scopes.pop()
-                return region
+                return first
             self.at += 1
             if line.startswith("^"):
-                region.arguments = self._arguments(line[line.index("(") + 1 : line.rindex(")")])
+                line = line.partition("  //")[0]
+                arguments = self._arguments(line[line.index("(") + 1 : line.rindex(")")] if "(" in line else "")
+                if blocks is None:
+                    region.arguments = arguments
+                else:
+                    region = blocks[line.split("(")[0].rstrip(":")] = Region(arguments)
             else:
                 region.operations.append(self._operation(line))
 
@@ -213,9 +221,18 @@ class _Reader:
             operation.attributes["predicate"] = words[0]
         elif operation.name in ("tt.get_program_id", "tt.get_num_programs"):
             operation.attributes["axis"] = "xyz".index(words[0])
+        elif operation.name in ("cf.br", "cf.cond_br"):
+            return self._branch(operation, head)
         elif operation.name == "arith.constant":
             return [self._constant(operation, bare.strip(), types)]
         return _result_types(operation, types)
+
+    def _branch(self, operation: Operation, head: str) -> list[TritonType]:
+        """Where a branch goes, with what it hands on to each block."""
+        targets = re.findall(r"(\^\w+)(?:\(([^:)]*)[^)]*\))?", head)
+        operation.attributes["targets"] = [label for label, _ in targets]
+        operation.attributes["handed"] = [[self._value(name) for name in _NAME.findall(text)] for _, text in targets]
+        return []
 
     def _constant(self, operation: Operation, text: str, types: str) -> TritonType:
         type = type_of(types) if types else TritonType("i1")

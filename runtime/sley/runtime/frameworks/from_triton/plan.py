@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 import sley.runtime.frameworks.from_triton.conditions
-import sley.runtime.frameworks.from_triton.control
 import sley.runtime.frameworks.from_triton.floats
 import sley.runtime.frameworks.from_triton.integers
 import sley.runtime.frameworks.from_triton.memory
@@ -17,6 +16,7 @@ import sley.runtime.frameworks.from_triton.products
 import sley.runtime.frameworks.from_triton.reductions
 import sley.runtime.frameworks.from_triton.shapes  # noqa: F401 (each registers its operations)
 from sley.runtime.frameworks.from_triton.access import OneByOne
+from sley.runtime.frameworks.from_triton.control import convert_function
 from sley.runtime.frameworks.from_triton.conversion import Conversion, in_trace
 from sley.runtime.frameworks.from_triton.forms import Form, constant
 from sley.runtime.frameworks.from_triton.programs import MOST_CLASSES, MOST_PROGRAMS, Box, Programs, Split, choose_box
@@ -79,7 +79,7 @@ def convert(
     conversion = Conversion(programs, box, rows, views)
     for value in kernel.arguments:
         conversion.values[value] = _argument(value, views.memories, scalars)
-    return conversion, in_trace(lambda: conversion.region(kernel.body))
+    return conversion, in_trace(lambda: convert_function(conversion, kernel))
 
 
 def _argument(value: TritonValue, memories: dict[str, Memory], scalars: Scalars) -> Known:
@@ -125,7 +125,7 @@ def _part(kernel: TritonFunction, memories: dict[str, Memory], scalars: Scalars,
     order = [longest, *(axis for axis in range(3) if axis != longest)]
     box = Box(tuple(box.sides[axis] for axis in order), tuple(box.coordinates[axis] for axis in order))
     part = Part(kernel, memories, scalars, programs, box)
-    flat = all(len(value.type.shape) < 2 for operation in kernel.body.walk() for value in operation.results)
+    flat = all(len(value.type.shape) < 2 for operation in kernel.walk() for value in operation.results)
     if flat and box.sides[0] > 1:
         part.rows = _rows(part)
     part.function({}, {"rows": 1}, part.sides(1))

@@ -19,7 +19,13 @@ writes it; do not edit. Everything else is refused, with the line of the kernel.
 | operation | what it becomes |
 |---|---|
 """
-LOOPS = {"scf.yield": "what a region hands on", "tt.return": "the end of the kernel", "tt.func": "the kernel"}
+LOOPS = {
+    "scf.yield": "what a region hands on",
+    "tt.return": "the end of the kernel",
+    "cf.br": "as `scf.if`",
+    "cf.cond_br": "as `scf.if`",
+    "tt.func": "the kernel",
+}
 """What the regions that are converted are made of."""
 
 

@@ -107,9 +107,15 @@ class Operation:
 
 @dataclass(eq=False, slots=True)
 class TritonFunction:
-    """A kernel: its arguments in order, and its body."""
+    """A kernel: its arguments in order, and its body. ``blocks``: what is branched to by its label, where the kernel
+    returns before its end."""
 
     name: str
     arguments: list[TritonValue]
     body: Region
-    place: Place = field(default_factory=Place)
+    blocks: dict[str, Region] = field(default_factory=dict)
+
+    def walk(self) -> Iterator[Operation]:
+        """All operations, those of regions behind theirs."""
+        for region in (self.body, *self.blocks.values()):
+            yield from region.walk()
