@@ -265,7 +265,10 @@ class _Kernels(Writer):
             coordinates.append(self.broadcast(self.along(self.range(side), axis, shape), shape))
             total = self.add(total, self.times(coordinates[-1], stride))
         mask = self.mask(coordinates if self.chance(0.8) else [total]) if self.chance(0.5) else None
-        self.store(self.address("%out", value.element, total), value, mask)
+        at = self.address("%out", value.element, total)
+        self.store(at, value, mask)
+        if self.chance(0.2):  # what is stored is loaded again, and stored once more
+            self.store(at, self.add(self.load(at, value.element, mask), value), mask)
         self.arrays["out"] = value.element
         text = self.module({name: f"!tt.ptr<{element}>" for name, element in self.arrays.items()})
         arguments = [self.numbers(name, element) for name, element in self.arrays.items() if name != "out"]

@@ -17,11 +17,12 @@ import numpy as np
 from sley.abi.types import ElementType
 from sley.runtime.frameworks.from_triton.forms import Form, Loop, Number, constant, least, most
 from sley.runtime.frameworks.from_triton.programs import Box, Programs, Vector
-from sley.runtime.frameworks.from_triton.refusal import REASONS, UNKNOWN, refuse
+from sley.runtime.frameworks.from_triton.refusal import REASONS, UNKNOWN, TritonRefused, refuse
 from sley.runtime.frameworks.from_triton.ttir import Operation, Region, TritonType, TritonValue
 from sley.runtime.frameworks.from_triton.values import Condition, Constant, Data, Known
 from sley.runtime.frameworks.from_triton.views import Views
 from sley.runtime.tile.language import broadcast_to, full
+from sley.runtime.tile.operations import TileError
 from sley.runtime.tile.trace import CURRENT, Index, Tile, Trace, as_index, computed, trace
 
 INT32, FP32 = ElementType.INT32, ElementType.FP32
@@ -96,7 +97,12 @@ class Conversion:
             raise refuse(operation, REASONS.get(operation.name, UNKNOWN))
         outer, self.operation = self.operation, operation
         line, trace().line = trace().line, operation.place.line
-        results = lowering(self, operation)
+        try:
+            results = lowering(self, operation)
+        except TileError as error:
+            if isinstance(error, TritonRefused):
+                raise
+            raise refuse(operation, str(error)) from None
         self.operation, trace().line = outer, line
         made = results if isinstance(results, list) else [] if results is None else [results]
         self.values.update(zip(operation.results, made, strict=True))

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
 from sley.driver import BadRequest
@@ -15,7 +17,8 @@ from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.device.types import element_type
 from sley.runtime.frameworks.from_triton.parser import read_ttir
-from sley.runtime.frameworks.from_triton.plan import Part, Scalars, parts
+from sley.runtime.frameworks.from_triton.plan import Part, Scalars, parts, parts_of
+from sley.runtime.frameworks.from_triton.programs import MOST_CLASSES
 from sley.runtime.frameworks.from_triton.refusal import TritonRefused
 from sley.runtime.frameworks.from_triton.ttir import Operation, TritonFunction, TritonValue
 from sley.runtime.frameworks.from_triton.views import Memory, View
@@ -24,6 +27,7 @@ from sley.runtime.tile.build import Problem, build
 from sley.runtime.tile.choices import choice, sides
 from sley.runtime.tile.compiler import Compiled
 from sley.runtime.tile.operations import STORED, TileError
+from sley.runtime.tile.passes.order import OrderError
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 
 NAMES = {"int8": "i8", "int32": "i32", "float32": "f32", "bfloat16": "bf16", "bool": "i1"}
@@ -106,17 +110,33 @@ class TritonKernel:
         """The launches that one of Triton becomes. Raises ``TritonRefused``, ``KernelError``."""
         key = (tuple(memories.items()), tuple(scalars.items()), grid, config.hash, schedule)
         if key not in self._steps:
-            self._steps[key] = [
-                self._step(part, config, schedule) for part in parts(self.function, memories, scalars, grid)
-            ]
+            try:
+                self._steps[key] = [
+                    step
+                    for part in parts(self.function, memories, scalars, grid)
+                    for step in self._of_part(part, config, schedule)
+                ]
+            except TileError as error:
+                raise self._placed(error) from None
         return [step for step in self._steps[key] if step.views]
+
+    def _of_part(self, part: Part, config: ChipConfig, schedule: Schedule) -> list[Step]:
+        """The launch of a part; one for each program if programs in a row need more semaphores than there are."""
+        try:
+            return [self._step(part, config, schedule)]
+        except OrderError:
+            if not 1 < part.programs.count <= MOST_CLASSES:
+                raise
+        alone = part.programs.classes(np.arange(part.programs.count))
+        return [
+            self._step(single, config, schedule)
+            for one in alone
+            for single in parts_of(self.function, part.memories, part.scalars, one)
+        ]
 
     def _step(self, part: Part, config: ChipConfig, schedule: Schedule) -> Step:
         problem = Problem(part, {}, {"rows": choice(*part.rows)}, part.sides, config, schedule)
-        try:
-            candidate, compiled = build(problem)
-        except TileError as error:
-            raise self._placed(error) from None
+        candidate, compiled = build(problem)
         rows = candidate.constants["rows"]
         if rows not in part.views:
             part.function({}, {"rows": rows}, part.sides(rows))
@@ -125,8 +145,10 @@ class TritonKernel:
     def _placed(self, error: TileError) -> TileError:
         """An error of the tile compiler with the line of the kernel in it."""
         words = str(error).split(" ", 2)
-        if isinstance(error, TritonRefused) or words[0] != "line" or not words[1].rstrip(":").isdecimal():
+        if isinstance(error, TritonRefused):
             return error
+        if words[0] != "line" or not words[1].rstrip(":").isdecimal():
+            return TritonRefused(f"{self.name}: {error}")
         line = int(words[1].rstrip(":"))
         found: Operation | None = next((op for op in self.function.walk() if op.place.line == line), None)
         place = found.place if found else None

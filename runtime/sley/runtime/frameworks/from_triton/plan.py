@@ -100,8 +100,13 @@ def parts(
     """All classes of a launch. Raises ``TritonRefused``."""
     if int(np.prod(grid)) > MOST_PROGRAMS:
         raise TritonRefused(f"{kernel.name} on {grid} programs; at most {MOST_PROGRAMS}, as their ids are numbers here")
+    return parts_of(kernel, memories, scalars, Programs.all(grid))
+
+
+def parts_of(kernel: TritonFunction, memories: dict[str, Memory], scalars: Scalars, programs: Programs) -> list[Part]:
+    """All classes of some programs. Raises ``TritonRefused``."""
     found: list[Part] = []
-    left = [Programs.all(grid)]
+    left = [programs]
     while left:
         programs = left.pop()
         try:
