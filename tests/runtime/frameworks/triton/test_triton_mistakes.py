@@ -250,6 +250,10 @@ def test_arguments(base: Device) -> None:
         kernel[1](3, x, 1)
     with pytest.raises(BadRequest, match=r"k of f is .*; it is a number, i32"):
         kernel[1](x, x, x)
+    with pytest.raises(BadRequest, match=r"k of f is 2.5; it is a number, i32"):
+        kernel[1](x, x, 2.5)
+    with pytest.raises(BadRequest, match=r"k of f is 2147483648, which i32 has not"):
+        kernel[1](x, x, 1 << 31)
     with pytest.raises(TritonRefused, match=r"in points to f32; the device has arrays of i8, bf16, f32 and i32"):
         kernel[1](base.array(np.zeros(64, np.int32)), x, 1)
 

@@ -114,6 +114,19 @@ def returning(rng: Random) -> Launch:
     return (7,), [f32(rng, 300), np.zeros(300, np.float32), 300, 2]
 
 
+def functions(rng: Random) -> Launch:
+    x, numbers = 2 * f32(rng, 300), rng.integers(-60, 60, 300).astype(np.int32)
+    x[:5] = np.nan, np.inf, -np.inf, -0.0, -1.0
+    return (5,), [x, numbers, np.zeros(300, BF16), np.zeros(300, np.int32), 300]
+
+
+def found(rng: Random) -> Launch:
+    rows, n = 20, 100
+    x = np.round(f32(rng, rows, n))
+    results = [np.zeros(rows, np.int32), np.zeros(rows, np.float32), np.zeros_like(x), np.zeros(rows, np.int32)]
+    return (rows,), [x, *results, n]
+
+
 def softmax(rng: Random) -> Launch:
     return (8,), [np.zeros((50, 100), np.float32), f32(rng, 50, 100), 100, 100, 50, 100]
 
@@ -196,6 +209,8 @@ CASES = [
     Case("matmul_persistent", "matmul_persistent", {**BLOCKS, "PROGRAMS": 2}, matmul_persistent),
     Case("kept", "kept", {"BLOCK": 128}, kept),
     Case("returning", "returning", {"BLOCK": 64}, returning),
+    Case("functions", "functions", {"BLOCK": 64}, functions),
+    Case("found", "found", {"BLOCK": 128}, found),
     Case("softmax", "softmax", {"BLOCK": 128}, softmax),
     Case("layer_norm_forward", "layer_norm_forward", {"BLOCK": 64}, layer_norm_forward),
     Case("layer_norm_backward", "layer_norm_backward", {"ROWS": 8, "BLOCK": 128}, layer_norm_backward),

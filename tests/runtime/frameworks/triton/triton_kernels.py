@@ -167,6 +167,38 @@ def returning(x_ptr, out_ptr, n, power, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def functions(x_ptr, n_ptr, out_ptr, whole_ptr, n, BLOCK: tl.constexpr):
+    """What tensors of floats and int32 can do, one behind the other."""
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = offsets < n
+    x = tl.load(x_ptr + offsets, mask=inside)
+    number = tl.load(n_ptr + offsets, mask=inside)
+    positive = tl.abs(x) + 0.5
+    y = tl.exp(-positive) + tl.exp2(x) * tl.log(positive) - tl.log2(positive) / tl.sqrt(positive)
+    y += tl.rsqrt(positive) + tl.floor(x) * tl.ceil(x) + tl.fma(x, x, positive) + tl.sigmoid(x) + tl.erf(x)
+    y = tl.where((x > 0.25) | (x == -1.0), y, tl.clamp(y, -2.0, 2.0))
+    y = tl.minimum(tl.maximum(y, -50.0), number.to(tl.float32) * 0.5)
+    half = y.to(tl.bfloat16)
+    half = half * half + x.to(tl.bfloat16)
+    whole = (y * 3.0).to(tl.int32) + (number << 2) - (number >> 1) + tl.where(half > 1.0, 1, 0)
+    tl.store(out_ptr + offsets, half, mask=inside)
+    tl.store(whole_ptr + offsets, tl.minimum(whole, 1000), mask=inside)
+
+
+@triton.jit
+def found(x_ptr, place_ptr, least_ptr, sums_ptr, any_ptr, N, BLOCK: tl.constexpr):
+    """Places of the largest and the smallest, sums up to each element, and whether one is above 2."""
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + row * N + columns, mask=columns < N, other=0.0)
+    value, place = tl.max(x, axis=0, return_indices=True)
+    tl.store(place_ptr + row, place)
+    tl.store(least_ptr + row, value + tl.argmin(x, axis=0).to(tl.float32))
+    tl.store(sums_ptr + row * N + columns, tl.cumsum(x, axis=0), mask=columns < N)
+    tl.store(any_ptr + row, tl.max((x > 2.0).to(tl.int32), axis=0))
+
+
+@triton.jit
 def softmax(out_ptr, x_ptr, stride_x, stride_out, rows, columns, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     inside = offsets < columns

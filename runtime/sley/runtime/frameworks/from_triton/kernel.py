@@ -90,14 +90,21 @@ class TritonKernel:
             elif value.type.kind == "descriptor":
                 arrays[value.name] = given.base
                 scalars |= _described(value, given)
-            elif isinstance(given, Buffer) or not isinstance(given, int | float):
-                raise BadRequest(f"{value.name} of {self.name} is {given!r}; it is a number, {value.type}")
             else:
-                scalars[value.name] = given
+                scalars[value.name] = self._scalar(value, given)
         if not arrays:
             raise BadRequest(f"{self.name} without a device array; give device.array(values)")
         roots = _roots(arrays)
         return arrays, {name: _memory(array, roots) for name, array in arrays.items()}, scalars
+
+    def _scalar(self, value: TritonValue, given: Any) -> int | float:
+        """A number that its type in TTIR has. Raises ``BadRequest``."""
+        whole = value.type.is_integer
+        if isinstance(given, Buffer) or not isinstance(given, int if whole else int | float):
+            raise BadRequest(f"{value.name} of {self.name} is {given!r}; it is a number, {value.type}")
+        if whole and not -(1 << max(value.type.bits - 1, 1)) <= given < 1 << max(value.type.bits - 1, 1):
+            raise BadRequest(f"{value.name} of {self.name} is {given}, which {value.type} has not")
+        return given
 
     def steps(
         self,

@@ -27,7 +27,7 @@ FLAGS = {"arith.ori": "max", "arith.andi": "min"}
 FIRST_OF = {"arith.cmpf": ("ogt", "olt"), "arith.cmpi": ("sgt", "slt")}
 
 
-@lowers("tt.reduce", note="sum, max, min; argmax and argmin of floats and int32")
+@lowers("tt.reduce", note="sum, max, min, any, all; argmax and argmin, of the first NaN if there is one")
 def lower_reduce(conversion: Conversion, operation: Operation) -> list[Known]:
     if len(operation.operands) == 2:
         return _place_of(conversion, operation)
