@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from triton_cases import CASES, FOLDER, Case, structure
+from triton_cases import BENCH, BENCH_FOLDER, CASES, FOLDER, Case, structure
 
 from sley.abi.install import extra
 from sley.driver import BadRequest
@@ -54,6 +54,13 @@ def test_texts(kernels: Any, case: Case) -> None:
     from write_texts import text_of
 
     assert structure(text_of(case)) == structure(case.text)
+
+
+@pytest.mark.parametrize("name", BENCH)
+def test_texts_of_the_bench(kernels: Any, name: str) -> None:
+    from write_texts import bench_text
+
+    assert bench_text(name) == (BENCH_FOLDER / f"{name}.ttir").read_text()
 
 
 def given(device: Device, name: str) -> tuple[Any, list[Any], list[Any]]:

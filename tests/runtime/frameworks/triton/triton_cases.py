@@ -12,6 +12,13 @@ import numpy as np
 BF16 = np.dtype(ml_dtypes.bfloat16)
 TYPES = {"float32": "fp32", "bfloat16": "bf16", "int8": "i8", "int32": "i32", "bool": "i1"}
 FOLDER = Path(__file__).parent / "texts"
+BENCH_FOLDER = Path(__file__).parents[4] / "bench/sley/bench/triton"
+BENCH: dict[str, dict[str, Any]] = {
+    "add": {"BLOCK": 1024},
+    "softmax": {"BLOCK": 256},
+    "matmul": {"SIZE": 64, "GROUP": 2},
+}
+"""Kernels of ``sley bench triton`` with their constants."""
 Random = np.random.Generator
 Launch = tuple[tuple[int, ...], list[Any]]
 

@@ -168,7 +168,7 @@ def _step(before: Known, after: Known) -> int | None:
         return None
     if before.data != after.data or len(before.valid) != len(after.valid):
         return None
-    return after.plus(before, -1).replaced(data=None).constant
+    return after.replaced(data=None).plus(before.replaced(data=None), -1).constant
 
 
 def _equal(a: _Carried, b: _Carried) -> bool:

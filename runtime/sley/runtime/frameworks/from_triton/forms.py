@@ -70,6 +70,7 @@ class Form:
 
     def plus(self, other: Form, times: int = 1) -> Form:
         """The sum, of a multiple of the other one, of the same shape. One of them at most has data."""
+        assert not (self.data and other.data), "the sum of two tiles is one"
         loops = dict(self.loops)
         for loop, factor in other.loops:
             loops[loop] = loops.get(loop, 0) + factor * times
@@ -105,7 +106,7 @@ class Form:
         spans += list(zip(self.shape, self.coords, strict=True))
         return number(np.add(self.base, sum(which(0, (size - 1) * factor) for size, factor in spans)))
 
-    def without(self, coords: bool = False) -> Form:
+    def without(self) -> Form:
         """The base and the loops as a scalar, and of the coordinates none."""
         return Form(self.base, self.loops, (), (), None)
 
