@@ -32,7 +32,11 @@ HELPERS = [path for path in Path(__file__).parent.rglob("*.py") if not path.stem
 sys.path += sorted({str(path.parent) for path in HELPERS})
 pytest.register_assert_rewrite(*(path.stem for path in HELPERS))
 
-EXTRAS = {"onnx": "tests of ONNX models", "torch": "tests of PyTorch models"}
+EXTRAS = {
+    "onnx": "tests of ONNX models",
+    "torch": "tests of PyTorch models",
+    "triton": "tests of Triton's own compiler",
+}
 """Packages that tests need and the extra ``test`` does not bring; the extras that do are named like them."""
 GARBAGE = (100_000, 50, 100)
 """Objects and rounds between searches for garbage. A design is some 100,000 objects that stay; with Python's own 700,

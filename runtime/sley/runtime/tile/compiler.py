@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from sley.abi.config import ChipConfig
@@ -133,16 +133,24 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     ranges = index_ranges(function)
     check_places(function, ranges)
     check_abilities(function, config)
-    slots = schedule.buffer
-    while True:  # as many slots as semaphores can count
+    for ahead, slots in _attempts(schedule):
         placement = place(function, config, slots)
+        early = early_operations(function, placement, config) if ahead else {}
         try:
-            early = early_operations(function, placement, config) if schedule.prefetch else {}
             return Prepared(function, config, ranges, placement, orders(function, placement, early), early)
-        except OrderError:
-            if slots == 1:
-                raise
-        slots //= 2
+        except OrderError as error:
+            unordered = error
+    raise unordered
+
+
+def _attempts(schedule: Schedule) -> Iterator[tuple[bool, int]]:
+    """Whether operations are issued ahead, and most slots of a tile: as many as semaphores can count. If there are too
+    few for one slot, nothing is issued ahead."""
+    for ahead in (True, False) if schedule.prefetch else (False,):
+        slots = schedule.buffer
+        while slots:
+            yield ahead, slots
+            slots //= 2
 
 
 def compile_function(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC) -> Compiled:
