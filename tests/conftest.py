@@ -3,6 +3,7 @@
 import gc
 import math
 import os
+import random
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from sley.hw.testing.streams import WATCHES, compiled
 from sley.runtime import blas
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
+from sley.sim.build.cache import cache_folder
 from sley.sim.model.cycles import twins
 from sley.sim.testing.product import Product
 
@@ -30,7 +32,11 @@ HELPERS = [path for path in Path(__file__).parent.rglob("*.py") if not path.stem
 sys.path += sorted({str(path.parent) for path in HELPERS})
 pytest.register_assert_rewrite(*(path.stem for path in HELPERS))
 
-EXTRAS = {"onnx": "tests of ONNX models", "torch": "tests of PyTorch models"}
+EXTRAS = {
+    "onnx": "tests of ONNX models",
+    "torch": "tests of PyTorch models",
+    "triton": "tests of Triton's own compiler",
+}
 """Packages that tests need and the extra ``test`` does not bring; the extras that do are named like them."""
 GARBAGE = (100_000, 50, 100)
 """Objects and rounds between searches for garbage. A design is some 100,000 objects that stay; with Python's own 700,
@@ -42,14 +48,34 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(*GARBAGE)
     WATCHES.append(twins.watch)
     os.environ.setdefault("SLEY_TIER", "first")  # no compiler in the background, and no design compiled twice
+    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # else each of hundreds of processes compiles all of Sley anew
+        os.environ["PYTHONPYCACHEPREFIX"] = str(cache_folder() / "bytecode")
     if config.getoption("numprocesses", None):
         for tool in TOOLS:
             prepared(tool)
 
 
+def some_by_default(items: list[pytest.Item]) -> None:
+    """Marks the cases of a test that ``pytest.mark.some(count)`` leaves out by default as slow. Which ones stay is
+    drawn, in every run the same, so that of several parameters all values come up."""
+    families: dict[tuple[Path, str], list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("some") and not item.get_closest_marker("slow"):
+            families.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
+    for (_, name), cases in families.items():
+        mark = cases[0].get_closest_marker("some")
+        assert mark
+        chosen = random.Random(name).sample(cases, min(mark.args[0], len(cases)))
+        for case in cases:
+            if case not in chosen:
+                case.add_marker("slow")
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Files with long tests go first, so that no worker is left with one at the end. A campaign in a file of slow
     tests is none of them."""
+    some_by_default(items)
     if config.option.markexpr == "slow":
         items[:] = [item for item in items if not item.get_closest_marker("campaign")]
     long = {item.path for item in items if item.get_closest_marker("long")}

@@ -56,6 +56,7 @@ def installed(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not find_c_compiler(), reason="needs a C compiler")
 def test_in_a_kernel(installed: dict[str, str], tmp_path: Path) -> None:
     command = [sys.executable, "-c", KERNEL, "model", "fast"]

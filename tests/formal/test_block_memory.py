@@ -235,6 +235,7 @@ class Stored(Property):
 PORTS = [pytest.param(False, id="two ports"), pytest.param(True, id="one port")]
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("single_port", PORTS)
 def test_block_memory(single_port: bool) -> None:
     prove(Stored(single_port=single_port), 2)

@@ -257,6 +257,7 @@ def prove_shared(bank: Callable[[], Any], depth: int) -> None:
         prove(Kept(bank(), looks), depth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "config", [pytest.param(CONFIG, id="nano"), pytest.param(LARGE, id="large", marks=pytest.mark.slow)]
 )

@@ -230,6 +230,7 @@ def port(component: Any = None, only: RequestKind | None = None) -> Carried:
     return Carried(component(CONFIG), only)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(
     ("only", "depth"),
     [

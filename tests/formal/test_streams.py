@@ -146,6 +146,7 @@ def test_fifo(depth: int) -> None:
     prove(fifo(depth), 6 * depth)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("depth", [2, 3])
 def test_fifo_with_sums(depth: int) -> None:
     """As queues with long indices are."""
@@ -169,6 +170,7 @@ def test_fifo_finds(line: str, bug: str) -> None:
         prove(fifo(3, mutated(StreamFIFO, line, bug)), 12)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("depth", [2, 3])
 def test_prefetch(depth: int) -> None:
     prove(prefetch(depth), 6 * depth)

@@ -24,7 +24,7 @@ OWN_TESTS = {
     "docs/guides/fast-own-design.md": "tests/sim/fast/test_own_design_guide.py",
 }
 """Of pages whose code takes a compiler some time, and of which more is checked."""
-EXTRAS = {"docs/guides/networks.md": "onnx"}
+EXTRAS = {"docs/guides/networks.md": "onnx", "docs/guides/triton.md": "triton"}
 """Pages whose code needs an extra that ``test`` does not bring."""
 
 
@@ -136,7 +136,7 @@ def test_the_record_says_when_and_what() -> None:
     [
         ("sley bench gemm --int8", "No such option"),
         ("sley bench gem", "No such command"),
-        ("sley tune 4 4", "MissingParameter"),
+        ("sley tune 4 4", "give M N K, each 1 or more"),
         ("X=1 sley demo -n many", "valid integer"),
         ("pytest tests/absent", "tests/absent does not exist"),
         ("cd tests && python absent.py", "absent.py does not exist"),

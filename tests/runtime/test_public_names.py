@@ -8,7 +8,7 @@ import numpy as np
 import sley.runtime
 from sley.runtime import Client, Device
 
-HEAVY = {"amaranth", "matplotlib", "sklearn", "typer", "rich"}
+HEAVY = {"amaranth", "matplotlib", "sklearn", "triton", "typer", "rich"}
 
 
 def test_every_name_is_there() -> None:

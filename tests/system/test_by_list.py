@@ -44,6 +44,7 @@ def moves(config: ChipConfig) -> Program:
     return k.build()
 
 
+@pytest.mark.slow
 def test_a_list_that_is_written_between() -> None:
     random = np.random.default_rng(1)
     table = random.integers(0, 256, (2 * RUNS, SLABS * SIZE), np.uint8)
@@ -67,6 +68,7 @@ def test_a_list_that_is_written_between() -> None:
     assert all(found == counts[0] for found in counts)
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_list_cannot_leave_the_address_space(engine: str) -> None:
     """An offset to what is not the context's is its fault; then another context's list works."""

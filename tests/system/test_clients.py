@@ -21,7 +21,7 @@ from sley.runtime import blas
 from sley.runtime.device.device import Device
 from sley.runtime.device.program import Program
 
-ENGINES = ["model:edge", "fast:edge"]
+ENGINES = ["model:edge", pytest.param("fast:edge", marks=pytest.mark.slow)]
 STUCK = "sync wait=0\nend"
 UNMAPPED = 0x4000_0000
 ENDLESS = "again:\nbeq r0, r0, again\nend"

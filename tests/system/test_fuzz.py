@@ -5,7 +5,9 @@ launch) or a value that it writes into the page of its doorbell. A victim does v
 pages that nobody touches. After each batch nothing outside the attacker's own pages has changed, the watch on the
 memory bus has seen no access outside them, the victim's work is right, and the attacker's queue works again soon.
 
-Replay: ``SLEY_FUZZ_SEED=17 SLEY_FUZZ_COUNT=10000 pytest tests/system/test_fuzz.py -k short`` runs what a failure names.
+Replay of what a failure names:
+
+    SLEY_FUZZ_SEED=17 SLEY_FUZZ_COUNT=10000 pytest -m slow tests/system/test_fuzz.py -k short
 """
 
 import os
@@ -410,7 +412,7 @@ def fuzz(seed: int, count: int) -> Counter[str]:
         run.run(count)
     except BaseException as error:
         error.add_note(
-            f"replay: SLEY_FUZZ_SEED={seed} SLEY_FUZZ_COUNT={count} pytest tests/system/test_fuzz.py -k short"
+            f"replay: SLEY_FUZZ_SEED={seed} SLEY_FUZZ_COUNT={count} pytest -m slow tests/system/test_fuzz.py -k short"
         )
         raise
     finally:
@@ -419,10 +421,12 @@ def fuzz(seed: int, count: int) -> Counter[str]:
     return run.tally
 
 
+@pytest.mark.slow
 def test_short_fuzz() -> None:
     print(fuzz(SEED, COUNT))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("access", ["read", "write"])
 def test_a_hole_is_found(access: str) -> None:
     """One entry of the attacker's page table, made by hand, leads to a page of the victim."""

@@ -19,7 +19,7 @@ from sley.driver.queue.queue import Queue
 
 SECRET = 0x53
 """Every byte that is planted: no zero, no register's number, no count."""
-ENGINES = ["model:nano", "model:edge", "fast:nano", "fast:edge"]
+ENGINES = ["model:nano", "model:edge", "fast:nano", pytest.param("fast:edge", marks=pytest.mark.slow)]
 
 
 @pytest.fixture(params=ENGINES)

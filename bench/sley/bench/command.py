@@ -13,11 +13,16 @@ from sley.bench.engines.sim_command import sim
 from sley.bench.gemm.gemm_command import gemm
 from sley.bench.gemm.plans_command import plans
 from sley.bench.gemm.suite_command import suite
+from sley.bench.llama.llama_command import llama
 from sley.bench.networks.networks_command import networks
 from sley.bench.networks.onnx_command import onnx
 from sley.bench.operators.operators_command import operators
+from sley.bench.tile.passes_command import passes
+from sley.bench.tile.timeline_command import timeline
 
 bench_app = typer.Typer(help="Measure on a device, in its own cycles, and engines in host time.", no_args_is_help=True)
-for measuring in (gemm, suite, plans, conv, operators, networks, onnx, sim, activity, growth, array, sanitize, exact):
+OF_DEVICES = (gemm, suite, plans, conv, operators, networks, onnx, llama, timeline, passes)
+OF_ENGINES = (sim, activity, growth, array, sanitize, exact)
+for measuring in (*OF_DEVICES, *OF_ENGINES):
     bench_app.command()(measuring)
 add_guards(bench_app)

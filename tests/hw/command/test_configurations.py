@@ -11,6 +11,7 @@ from sley.hw.testing.command.bench import CommandBench
 RING = 0x400
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     "config",
     [

@@ -22,6 +22,7 @@ def word(host: CommandBench, address: int) -> int:
     return int.from_bytes(host.memory.data[address : address + 8], "little")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("latency", [1, 40])
 def test_a_copy_behind_a_read_index(latency: int) -> None:
     """It has been fetched ahead, and waits for the acknowledgement before it reads or writes."""

@@ -41,6 +41,7 @@ def word(host: CommandBench, address: int, size: int = 8) -> int:
     return int.from_bytes(host.memory.data[address : address + size], "little")
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("config", [NANO, preset("edge")], ids=lambda c: str(c.bus_bytes))
 def test_every_packet(config: ChipConfig) -> None:
     host = CommandBench(config, seed=3, size=0x1000, pause=0.2, idle=0.2)
@@ -241,6 +242,7 @@ def test_blocked_queue_is_retried_at_intervals() -> None:
     assert 3 <= len(polls) <= 600 // 64
 
 
+@pytest.mark.slow
 def test_blocks_of_two_queues_take_turns() -> None:
     """The second queue's grid arrives while the first block runs."""
     host = CommandBench(NANO, seed=17, size=0x1000, latency=(1, 8), core_delay=(150, 190))

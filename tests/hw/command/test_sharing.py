@@ -97,6 +97,7 @@ def test_buffers_in_order_and_their_faults() -> None:
     host.run(test)
 
 
+@pytest.mark.slow
 def test_a_copy_delays_nobody() -> None:
     """Packets and launches of other queues pass a long copy; they only share memory with it."""
     host = CommandBench(EIGHT, size=0x8000, latency=(8, 8), core_delay=(20, 20))

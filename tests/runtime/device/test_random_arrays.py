@@ -41,7 +41,13 @@ COVERAGE = Coverage(
 ArrayWorld.coverage = COVERAGE
 
 
-@pytest.mark.parametrize(("machine", "scripts"), [(ArrayRules, 20), (StreamRules, 60), (EventRules, 120)])
+@pytest.mark.parametrize(
+    ("machine", "scripts"),
+    [
+        *((ArrayRules, 20), (StreamRules, 30), (EventRules, 80)),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((StreamRules, 60), (EventRules, 120))),
+    ],
+)
 def test_random_use(machine: type[Any], scripts: int) -> None:
     run_state_machine_as_test(machine, settings=settings(SETTINGS, max_examples=scripts))
 

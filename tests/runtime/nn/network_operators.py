@@ -1,12 +1,12 @@
 """Cases of convolutions, pooling, attention, recurrent layers and random numbers, against float64."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import product
 from typing import Any
 
 import numpy as np
 from element_operators import sigmoid
-from given import Given
+from given import Floats, Given
 from reduction_operators import softmax
 
 from sley.runtime import nn
@@ -213,58 +213,108 @@ def attentions(g: Given) -> None:
         )
 
 
-def recurrent(count: int, operator: Any) -> Case:
-    """Layers with ``count`` gates: an RNN has 1, a GRU 3, an LSTM 4."""
+Layer = tuple[list[Any], list[Floats], dict[str, Any], tuple[bool, bool]]
+"""Arrays of a layer by the order of its parameters, the same in float64, options, and two of these as they are."""
 
+
+def recurrent_layer(g: Given, count: int, dtype: Any = FP32) -> Layer:
+    """With ``count`` gates: an RNN has 1, a GRU 3, an LSTM 4."""
+    steps, batch, inputs, hidden = g.one((4, 3, 5, 7), (1, 1, 1, 1), (3, 2, 17, 16))
+    shapes = [
+        (steps, batch, inputs), (batch, hidden), *([(batch, hidden)] if count == 4 else []),
+        (count * hidden, inputs), (count * hidden, hidden), (count * hidden,), (count * hidden,),
+    ]  # fmt: skip
+    made = [g.array(shape, FP32 if count == 4 and n == 2 else dtype, 0.5, dense=True) for n, shape in enumerate(shapes)]
+    arrays, host = [array for array, _ in made], [values for _, values in made]
+    if g.random.integers(0, 2):
+        arrays[-2:] = [None, None]
+        host[-2:] = [host[-2] * 0, host[-1] * 0]
+    relu = count == 1 and bool(g.random.integers(0, 2))
+    more: dict[str, Any] = {"relu": relu} if count == 1 else {}
+    reset_after = count != 3 or bool(g.random.integers(0, 2))
+    if count == 3:
+        more["reset_after"] = reset_after
+    host += [np.zeros(hidden)] * 3
+    if count == 4 and g.random.integers(0, 2):
+        holes = [g.array((hidden,), dtype, dense=True) for _ in range(3)]
+        more["peepholes"], host[-3:] = tuple(hole for hole, _ in holes), [hole for _, hole in holes]
+    return arrays, host, more, (relu, reset_after)
+
+
+def recurrent_states(count: int, options: tuple[bool, bool], host: Sequence[Floats]) -> tuple[Floats, Floats]:
+    """States of all steps, and the last cell."""
+    inside, state, *rest = host
+    cell = rest.pop(0) if count == 4 else state
+    of_input, of_state, bias, other, *holes = rest
+    hidden, (relu, reset_after), states = state.shape[1], options, []
+    for step in inside:
+        left, right = step @ of_input.T + bias, state @ of_state.T + other
+        one, two = (np.split(part, count, -1) for part in (left, right))
+        if count == 1:
+            state = np.maximum(left + right, 0) if relu else np.tanh(left + right)
+        elif count == 3:
+            reset, update = sigmoid(one[0] + two[0]), sigmoid(one[1] + two[1])
+            before = (reset * state) @ of_state[2 * hidden :].T + other[2 * hidden :]
+            new = np.tanh(one[2] + (reset * two[2] if reset_after else before))
+            state = new + update * (state - new)
+        else:
+            kept = sigmoid(one[1] + two[1] + holes[1] * cell) * cell
+            cell = kept + sigmoid(one[0] + two[0] + holes[0] * cell) * np.tanh(one[2] + two[2])
+            state = sigmoid(one[3] + two[3] + holes[2] * cell) * np.tanh(cell)
+        states.append(state)
+    return np.array(states), cell
+
+
+def recurrent(count: int, operator: Any) -> Case:
     def case(g: Given) -> None:
-        steps, batch, inputs, hidden = g.one((4, 3, 5, 7), (1, 1, 1, 1), (3, 2, 17, 16))
-        arrays = [
-            g.array(shape, scale=0.5, dense=True)
-            for shape in (
-                (steps, batch, inputs), (batch, hidden), (count * hidden, inputs), (count * hidden, hidden),
-                (count * hidden,), (count * hidden,),
-            )
-        ]  # fmt: skip
-        (x, inside), (h, state), (wi, of_input), (wh, of_state), (bi, bias), (bh, other) = arrays
-        c, cell = g.array((batch, hidden), dense=True)
-        biased = bool(g.random.integers(0, 2))
-        biases = (bi, bh) if biased else ()
-        if not biased:
-            bias, other = bias * 0, other * 0
-        relu = count == 1 and bool(g.random.integers(0, 2))
-        more: dict[str, Any] = {"relu": relu} if count == 1 else {}
-        reset_after = count != 3 or bool(g.random.integers(0, 2))
-        if count == 3:
-            more["reset_after"] = reset_after
-        holes = [np.zeros(hidden)] * 3
-        if count == 4 and g.random.integers(0, 2):
-            made_holes = [g.array((hidden,), dense=True) for _ in range(3)]
-            more["peepholes"], holes = tuple(hole for hole, _ in made_holes), [hole for _, hole in made_holes]
-        made = operator(x, h, *([c] if count == 4 else []), wi, wh, *biases, **more)
-        states = []
-        for step in range(steps):
-            left, right = inside[step] @ of_input.T + bias, state @ of_state.T + other
-            one, two = (np.split(part, count, -1) for part in (left, right))
-            if count == 1:
-                state = np.maximum(left + right, 0) if relu else np.tanh(left + right)
-            elif count == 3:
-                reset, update = sigmoid(one[0] + two[0]), sigmoid(one[1] + two[1])
-                before = (reset * state) @ of_state[2 * hidden :].T + other[2 * hidden :]
-                new = np.tanh(one[2] + (reset * two[2] if reset_after else before))
-                state = new + update * (state - new)
-            else:
-                kept = sigmoid(one[1] + two[1] + holes[1] * cell) * cell
-                cell = kept + sigmoid(one[0] + two[0] + holes[0] * cell) * np.tanh(one[2] + two[2])
-                state = sigmoid(one[3] + two[3] + holes[2] * cell) * np.tanh(cell)
-            states.append(state)
-        g.near(made.y, np.array(states), 1e-5, FP32)
-        g.near(made.h, state, 1e-5, FP32)
+        arrays, host, more, options = recurrent_layer(g, count)
+        made = operator(*arrays, **more)
+        states, cell = recurrent_states(count, options, host)
+        g.near(made.y, states, 1e-5, FP32)
+        g.near(made.h, states[-1], 1e-5, FP32)
         if count == 4:
             g.near(made.c, cell, 1e-5, FP32)
         else:
             assert made.c is None
-        zero = operator(x, None, *([None] if count == 4 else []), wi, wh)
+        zero = operator(arrays[0], None, *([None] if count == 4 else []), *arrays[-4:-2])
         assert zero.y.shape == made.y.shape
+
+    return case
+
+
+def recurrent_gradient(count: int, operator: Any, gradient: Any) -> Case:
+    """Of all that a layer is called with, by differences of float64; states that begin as zeros; bfloat16."""
+
+    def case(g: Given) -> None:
+        arrays, host, more, options = recurrent_layer(g, count)
+        made = operator(*arrays, **more)
+        (grad, slope), (last, of_last), (end, of_end) = (
+            g.array(shape, dense=True) for shape in (made.y.shape, made.h.shape, made.h.shape)
+        )
+        ends = {"grad_h": last, **({"grad_c": end} if count == 4 else {})}
+        found = gradient(grad, made, *arrays, **more, **ends)
+
+        def outcome(*values: Floats) -> Floats:
+            states, cell = recurrent_states(count, options, values)
+            return np.concatenate([states.ravel(), states[-1].ravel(), cell.ravel()])
+
+        every = np.concatenate([slope.ravel(), of_last.ravel(), of_end.ravel() * (count == 4)])
+        gradients = [found.x, found.h, *([found.c] if count == 4 else []), found.w_ih, found.w_hh]
+        gradients += [found.b_ih, found.b_hh, *(found.peepholes or ())]
+        g.slopes(outcome, host, every, gradients, 3e-5)
+        assert (found.peepholes is None) == ("peepholes" not in more)
+        zero = gradient(grad, made, arrays[0], None, *([None] if count == 4 else []), *arrays[-4:-2])
+        assert zero.h.shape == made.h.shape
+        if g.special:
+            return
+        narrow = [None if array is None else nn.cast(array, BF16) for array in arrays]
+        small = operator(*narrow, **more)
+        rough = gradient(nn.cast(grad, BF16), small, *narrow, **more, **ends)
+        assert (rough.x.dtype, rough.w_ih.dtype) == (BF16, FP32)
+        for near, right in zip(rough[:6], found[:6], strict=True):
+            wanted = right.numpy().astype(np.float64)
+            off = np.abs(near.numpy().astype(np.float64) - wanted)
+            assert off.max() <= 0.1 * max(np.abs(wanted).max(), 0.1), off.max()
 
     return case
 
@@ -319,6 +369,9 @@ NETWORKS: dict[str, Case] = {
     "attention_weights": attentions,
     "attention_backward": attentions,
     "rnn": recurrent(1, nn.rnn),
+    "rnn_backward": recurrent_gradient(1, nn.rnn, nn.rnn_backward),
+    "gru_backward": recurrent_gradient(3, nn.gru, nn.gru_backward),
+    "lstm_backward": recurrent_gradient(4, nn.lstm, nn.lstm_backward),
     "gru": recurrent(3, nn.gru),
     "lstm": recurrent(4, nn.lstm),
     "rand": randoms,

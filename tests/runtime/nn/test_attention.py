@@ -111,8 +111,9 @@ def test_compiled_gateware() -> None:
 
 
 @pytest.mark.skipif(default_engine() != "fast", reason="needs a compiler")
-def test_a_small_chip_with_short_queues(tmp_path: Path) -> None:
-    with Device.open(f"fast:{small_chip(tmp_path)}?{MEMORY}") as device:
+@pytest.mark.parametrize("engine", ["model", pytest.param("fast", marks=pytest.mark.slow)])
+def test_a_small_chip_with_short_queues(tmp_path: Path, engine: str) -> None:
+    with Device.open(f"{engine}:{small_chip(tmp_path)}?{MEMORY}") as device:
         for queries, keys, dim, causal in (
             (1, 1, 4, False),
             (17, 70, 8, False),

@@ -12,7 +12,7 @@ from sley.sim.engines.options import default_engine
 ENGINES = ["model:nano?memory=1M", "model:base?memory=1M"]
 ENGINES += ["fast:nano?memory=1M"] if default_engine() == "fast" else []
 LISTS = ["model:base?memory=1M", "model:edge?memory=1M"]
-LISTS += ["fast:edge?memory=1M"] if default_engine() == "fast" else []
+LISTS += [pytest.param("fast:edge?memory=1M", marks=pytest.mark.slow)] if default_engine() == "fast" else []
 
 
 @pytest.mark.parametrize("engine", ENGINES)

@@ -8,12 +8,13 @@ from golden_steps import judged_steps
 from loss_operators import LOSSES
 from matrix_operators import MATRICES
 from network_operators import NETWORKS
+from quantized_operators import QUANTIZED
 from reduction_operators import SUMS
 from shape_operators import SHAPES
 
 from sley.runtime import Device, nn
 
-TABLE = SUMS | LOSSES | SHAPES | MATRICES | NETWORKS
+TABLE = SUMS | LOSSES | SHAPES | MATRICES | NETWORKS | QUANTIZED
 PROGRAMS = {
     "adam_step",
     "attention",
@@ -44,7 +45,6 @@ def test_every_operator_is_in_a_table() -> None:
 @pytest.mark.parametrize("name", CASES.values())
 def test_case(base: Device, name: str) -> None:
     run(base, name, 0)
-    run(base, name, 1)
 
 
 @pytest.mark.parametrize("name", CASES.values())
@@ -55,7 +55,7 @@ def test_extremes(base: Device, name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES.values())
 def test_many_cases(base: Device, name: str) -> None:
-    for seed in range(200, 208):
+    for seed in (1, *range(200, 208)):
         run(base, name, seed, 0.05 if seed % 3 == 0 else 0.0)
 
 

@@ -81,6 +81,7 @@ def turned_twice(x: Any, out: Any) -> None:
 SHAPES = [(1, 1), (1, 40), (40, 1), (16, 16), (17, 33), (3, 70), (20, 150)]
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", [BF16, FP32, INT32, INT8], ids=str)
 def test_loads(base: Device, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
@@ -92,6 +93,7 @@ def test_loads(base: Device, shape: tuple[int, int], dtype: np.dtype[Any]) -> No
         assert (found["out"].view(dtype) == x.T).all()
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", [BF16, FP32, INT32, INT8], ids=str)
 def test_stores_and_views(base: Device, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
@@ -102,6 +104,7 @@ def test_stores_and_views(base: Device, shape: tuple[int, int], dtype: np.dtype[
     assert (found["out"].view(dtype) == x).all()
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("axes", [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)], ids=str)
 @pytest.mark.parametrize("dtype", [BF16, FP32, INT8], ids=str)
 def test_planes(base: Device, axes: tuple[int, int], dtype: np.dtype[Any]) -> None:
@@ -114,6 +117,7 @@ def test_planes(base: Device, axes: tuple[int, int], dtype: np.dtype[Any]) -> No
     assert (found["out"].view(dtype) == x).all()
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("size", [1, 2, 16, 31, 150])
 @pytest.mark.parametrize("dtype", [BF16, FP32, INT8, INT32], ids=str)
 def test_columns(base: Device, size: int, dtype: np.dtype[Any]) -> None:
@@ -124,6 +128,7 @@ def test_columns(base: Device, size: int, dtype: np.dtype[Any]) -> None:
         assert (found["out"].view(kind) == x.astype(kind) + bias.astype(kind)[:, None]).all()
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("kind", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (32, 32, 32), (70, 50, 101), (33, 17, 61)])
 @pytest.mark.parametrize("dtype", [BF16, INT8], ids=str)
@@ -179,6 +184,7 @@ def attended(q: Any, k: Any, v: Any, out: Any, rows: int = 16, keys: int = 20) -
     tile.store(out, (row, 0), total)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(("size", "count"), [(1, 1), (16, 32), (33, 50)])
 @pytest.mark.parametrize("keys", [1, 16, 20, 37])
 def test_computed_operands(base: Device, size: int, count: int, keys: int) -> None:
@@ -192,6 +198,7 @@ def computed_int8(x: Any, y: Any, out: Any) -> None:
     tile.store(out, (0, 0), tile.dot(a, tile.load(y, (0, 0), y.shape)))
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("depth", [1, 2, 15, 16, 31, 33, 64])
 def test_computed_int8(base: Device, depth: int) -> None:
     x, y = values(19, depth, dtype=INT8), values(depth, 21, dtype=INT8)

@@ -171,7 +171,7 @@ def test_masks_cost_no_instruction(base: Device) -> None:
 
     x = np.zeros((64, 64), BF16)
     function = causal.function(types_of({"x": x, "out": x}), {"rows": 32, "columns": 32, "fill": -1.0}, (2, 2, 1))
-    lower(function)
+    lower(function, 16)
     assert [op.name for op in function.body.walk() if op.name in ("chain", "iota")] == ["chain"]
 
 

@@ -30,13 +30,13 @@ def test_every_pass_has_a_text() -> None:
     arrays = types_of({"a": np.zeros((70, 96), np.float32), "b": np.zeros((4, 4), np.float32)})
     function = kernels.softmax.function({"x": arrays["a"], "out": arrays["a"]}, {"rows": 8}, (9, 1, 1))
     seen = []
-    lower(function, lambda name, passed: seen.append((name, printed(parse(printed(passed))) == printed(passed))))
+    lower(function, 16, lambda name, passed: seen.append((name, printed(parse(printed(passed))) == printed(passed))))
     assert seen == [(name, True) for name in ("source", *PASSES)]
 
 
 def test_dump(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv(DUMP, "chains")
-    lower(parse(TEXT))
+    lower(parse(TEXT), 16)
     error = capsys.readouterr().err
     assert error.startswith("# behind chains\nsley.tile 1\nkernel double")
     assert error.count("# behind") == 1

@@ -15,8 +15,8 @@ from shrink import shrink
 BATCH = 32
 """Designs in one top module, and so in one compiled library."""
 
-BATCHES, SLOW_BATCHES = 4, 60
-"""Batches of the default run, and of the slow one with other seeds: 2,048 designs."""
+BATCHES, SLOW_BATCHES, CAMPAIGN_BATCHES = 2, 20, 42
+"""Batches of the default run, of the slow one and of the campaign, with seeds of their own: 2,048 designs."""
 
 OPTIMISED_EVERY = 8
 """One batch in so many is compiled with the optimisation of the engine, which takes longer."""
@@ -63,6 +63,12 @@ def test_random_designs(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("batch", range(BATCHES, BATCHES + SLOW_BATCHES))
 def test_many_random_designs(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    check(batch, monkeypatch)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("batch", range(BATCHES + SLOW_BATCHES, BATCHES + SLOW_BATCHES + CAMPAIGN_BATCHES))
+def test_campaign(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
     check(batch, monkeypatch)
 
 

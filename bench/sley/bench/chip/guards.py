@@ -18,6 +18,7 @@ GUARDS = {
     "on-chip": "Products whose operands are in the local memories, against the array's own bound.",
     "rows": "Softmax, norms and activations of bf16 rows: cycles and bytes.",
     "tile": "Kernels of the tile language against the bounds of memory and array.",
+    "triton": "Triton kernels against the same ones in the tile language.",
     "compile": "Host time: tile kernels against the plan of a GEMM, launches against calls of blas.gemm.",
     "address-spaces": "Translated against untranslated streams, a miss, and a change of context.",
     "host-bridge": "Bytes of memory against bits on the serial line of a simulated board.",

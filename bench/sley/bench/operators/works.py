@@ -85,6 +85,12 @@ def loss_gradient(name: str) -> Call:
     return lambda m: getattr(nn, name)(m.one, m.x, m.y)
 
 
+def recurrent_gradient(m: Arrays, gradient: Any, weights: Buffer) -> Any:
+    """The gradients of a layer whose states are what it is called with: that changes no cycle."""
+    none = (None, None) if gradient is nn.lstm_backward else (None,)
+    return gradient(m.sequence, nn.Recurrent(m.sequence, m.sequence[-1]), m.sequence, *none, weights, weights)
+
+
 PLAIN = {"x", "y", "a", "b", "grad", "gate", "slope", "weight", "target", "condition"}
 """Names of parameters that are arrays of [rows, columns]."""
 LOSSES = ("mse_loss", "l1_loss", "smooth_l1_loss", "bce_with_logits_loss")
@@ -131,6 +137,7 @@ CALLS: dict[str, Call] = {
     "global_avg_pool2d": lambda m: nn.global_avg_pool2d(m.image),
     "group_norm": lambda m: nn.group_norm(m.x, 4, m.row, m.bias),
     "gru": lambda m: nn.gru(m.sequence, None, m.weights3, m.weights3),
+    "gru_backward": lambda m: recurrent_gradient(m, nn.gru_backward, m.weights3),
     "index_select": lambda m: nn.index_select(m.x, m.numbers),
     "instance_norm": lambda m: nn.instance_norm(m.image),
     "layer_norm": lambda m: nn.layer_norm(m.x),
@@ -141,6 +148,7 @@ CALLS: dict[str, Call] = {
     "logsumexp": lambda m: nn.logsumexp(m.x),
     "lp_pool": lambda m: nn.lp_pool(m.image, 2, 2),
     "lstm": lambda m: nn.lstm(m.sequence, None, None, m.weights4, m.weights4),
+    "lstm_backward": lambda m: recurrent_gradient(m, nn.lstm_backward, m.weights4),
     "masked_fill": lambda m: nn.masked_fill(m.x, m.flags, 1.0),
     "matmul": lambda m: nn.matmul(m.x, m.matrix),
     "matmul_backward": lambda m: nn.matmul_backward(m.x, m.y, m.matrix),
@@ -158,6 +166,12 @@ CALLS: dict[str, Call] = {
     "pow": lambda m: nn.pow(m.x, 3),
     "prod": lambda m: nn.prod(m.x, 0),
     "quantize": lambda m: nn.quantize(m.x, 0.1),
+    "quantized_activation": lambda m: nn.quantized_activation(m.x, "sigmoid", 0.1, 1 / 256, out_zero_point=-128),
+    "quantized_add": lambda m: nn.quantized_add(m.x, m.y, 0.1, 0.2, 0.3),
+    "quantized_concat": lambda m: nn.quantized_concat([m.x, m.y], [0.1, 0.2], 0.2),
+    "quantized_layer_norm": lambda m: nn.quantized_layer_norm(m.x, 0.1, 0.05),
+    "quantized_mul": lambda m: nn.quantized_mul(m.x, m.y, 0.1, 0.2, 0.3),
+    "quantized_softmax": lambda m: nn.quantized_softmax(m.x, 0.1),
     "rand": lambda m: nn.rand(m.device, (m.rows, m.columns), 1, m.dtype),
     "randn": lambda m: nn.randn(m.device, (m.rows, m.columns), 1, m.dtype),
     "repeat": lambda m: nn.repeat(m.x, 2, 0),
@@ -165,6 +179,7 @@ CALLS: dict[str, Call] = {
     "rms_norm": lambda m: nn.rms_norm(m.x),
     "rms_norm_backward": lambda m: nn.rms_norm_backward(m.x, m.y, m.row),
     "rnn": lambda m: nn.rnn(m.sequence, None, m.weights1, m.weights1),
+    "rnn_backward": lambda m: recurrent_gradient(m, nn.rnn_backward, m.weights1),
     "roll": lambda m: nn.roll(m.x, 1, 0),
     "rotary": lambda m: nn.rotary(m.heads, nn.RotaryTable(m.device, TOKENS, WIDTH)),
     "scaled_dot_product_attention": lambda m: nn.scaled_dot_product_attention(m.heads, m.heads, m.heads, m.mask),

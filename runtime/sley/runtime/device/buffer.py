@@ -83,6 +83,10 @@ class Buffer(NumpyFace):
         """Device address of the first byte. Raises ``BufferFreed``."""
         return self.layout.address
 
+    def data_ptr(self) -> int:
+        """``address``, as PyTorch names it: how Triton's launcher knows an array."""
+        return self.address
+
     @property
     def shape(self) -> tuple[int, ...]:
         """As in numpy."""

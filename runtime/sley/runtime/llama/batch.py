@@ -20,8 +20,8 @@ class Request:
 
     Attributes
     ----------
-    prompt: its tokens. limit: tokens of the answer at most. tokens: the answer so far, with the token that ends it.
-    done: whether there will be no more.
+    prompt: its tokens. limit: tokens of the answer at most. tokens: the answer so far, with the token that ends
+    it. done: whether there will be no more.
     """
 
     prompt: tuple[int, ...]
@@ -36,8 +36,8 @@ class Request:
 class Batch:
     """Continuous batching: up to ``size`` requests get a token each by one launch.
 
-    A request that waits joins as soon as a place is free and the cache has room for all that it may become: its prompt is
-    one launch of its own. A request that has ended leaves, with its pages.
+    A request that waits joins as soon as a place is free and the cache has room for all that it may become: its prompt
+    is a launch of its own. A request that has ended leaves, with its pages.
     """
 
     def __init__(self, model: Llama, size: int, end: int) -> None:
@@ -52,8 +52,8 @@ class Batch:
         most = min(self.model.weights.context, self.model.cache.tokens)
         if not prompt or limit < 1 or len(prompt) + limit > most:
             raise BadRequest(
-                f"a prompt of {len(prompt)} tokens and an answer of up to {limit}; each is at least 1, both together at "
-                f"most {most}"
+                f"a prompt of {len(prompt)} tokens and an answer of up to {limit}; each is at least 1, both together "
+                f"at most {most}"
             )
         request = Request(tuple(prompt), limit, sampling or Sampling(), np.random.default_rng(seed))
         self._waiting.append(request)

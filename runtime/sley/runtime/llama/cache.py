@@ -14,7 +14,7 @@ PAGE = 64
 """Tokens of a page."""
 
 
-class CacheFull(BadRequest):  # noqa: N818 (named like the driver's)
+class CacheFull(BadRequest):
     """There are not enough free pages."""
 
 
@@ -39,7 +39,8 @@ class Table:
     def slots(self) -> NDArray[np.int32]:
         """Where the keys and values of each token are: page · PAGE + place in it."""
         rows = np.asarray(self._pages, np.int32)[:, None] * PAGE + np.arange(PAGE, dtype=np.int32)
-        return rows.reshape(-1)[: self.length]
+        slots: NDArray[np.int32] = rows.reshape(-1)[: self.length].astype(np.int32)
+        return slots
 
     def free(self) -> None:
         """Gives all pages back."""

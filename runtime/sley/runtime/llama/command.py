@@ -72,7 +72,9 @@ def _answer(console: Console, batch: object, request: object, tokenizer: object)
     from sley.runtime.llama.bound import token_bound
     from sley.runtime.llama.tokenizer import Tokenizer
 
-    assert isinstance(batch, Batch) and isinstance(request, Request) and isinstance(tokenizer, Tokenizer)
+    assert isinstance(batch, Batch)
+    assert isinstance(request, Request)
+    assert isinstance(tokenizer, Tokenizer)
     device, shape = batch.model.device, batch.model.weights.shape
     begin, answer = time.monotonic(), ""
     cycles: list[int] = []

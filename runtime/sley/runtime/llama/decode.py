@@ -7,15 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sley.runtime import blas
-from sley.runtime.device.buffer import BF16
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.kernels.attention import KEYS, attend
 from sley.runtime.llama.kernels.feed_forward import gated
 from sley.runtime.llama.kernels.heads import heads_of_token
 from sley.runtime.llama.kernels.layout import folded
-from sley.runtime.llama.kernels.residual import add, begin, embed, logits
+from sley.runtime.llama.kernels.residual import add, begin, embed
 from sley.runtime.llama.weights import DeviceLayer, LlamaWeights
 from sley.runtime.tile.choices import cdiv
 
@@ -27,8 +26,8 @@ class Decode:
 
     Attributes
     ----------
-    requests, keys: sizes that it was captured for. x: [requests, width] float32, the residual stream. logits: [requests,
-    vocabulary] float32. graph: the launches.
+    requests, keys: sizes that it was captured for. x: [requests, width] float32, the residual stream. logits:
+    [requests, vocabulary] float32. graph: the launches.
     """
 
     def __init__(
@@ -43,14 +42,13 @@ class Decode:
         self.x = device.empty((requests, shape.width), np.float32)
         self._q, self._scales = device.empty((count, shape.width), np.int8), device.empty((requests, 1), np.float32)
         self._inner_scales = device.empty((requests, 1), np.float32)
-        self._sums = device.empty((count, shape.width), np.int32)
-        self._projected = device.empty((count, shape.projected), np.int32)
+        self._products = device.empty((requests, shape.width), np.float32)
+        self._projected = device.empty((requests, shape.projected), np.float32)
         self._queries = device.empty((requests, shape.heads, shape.key_width), BF16)
         self._seen = device.empty((requests, shape.key_width, shape.heads), BF16)
         self._heads = device.empty((count, shape.heads_width), np.int8)
-        self._gate_up = device.empty((count, 2 * shape.hidden), np.int32)
+        self._gate_up = device.empty((requests, 2 * shape.hidden), np.float32)
         self._hidden = device.empty((count, shape.hidden), np.int8)
-        self._head_sums = device.empty((count, shape.vocabulary), np.int32)
         self.logits = device.empty((requests, shape.vocabulary), np.float32)
         with device.stream.capture() as self.graph:
             self._run()
@@ -82,7 +80,7 @@ class Decode:
         for array, values in (
             (self._positions, positions),
             (self._slots, slots),
-            (self._key_slots, keys),
+            (self._key_slots, keys * (self.weights.shape.key_width * BF16.itemsize)),
             (self._mask, mask),
         ):
             array.write(values)
@@ -96,67 +94,61 @@ class Decode:
         norms = [layer.attention_norm for layer in weights.layers[1:]] + [weights.norm]
         for number, (layer, norm) in enumerate(zip(weights.layers, norms, strict=True)):
             self._attention(number, layer)
-            self._add(layer.output.scales, layer.feed_norm)
-            blas.gemm(self._q, layer.gate_up.weights, out=self._gate_up)
+            self._add(layer.feed_norm)
+            layer.gate_up.of_tokens(self._q, self._scales, self._gate_up)
             gated[self.requests](
                 folded(self._gate_up, lanes),
-                self._scales,
-                folded(layer.gate_up.scales, lanes),
+                None,
+                None,
                 folded(self._hidden, lanes),
                 self._inner_scales,
                 parts,
                 rows=1,
             )
-            blas.gemm(self._hidden, layer.down.weights, out=self._sums)
-            self._add(layer.down.scales, norm)
-        blas.gemm(self._q, weights.head.weights, out=self._head_sums)
-        logits[lambda pieces: (cdiv(weights.shape.vocabulary // lanes, pieces), self.requests)](
-            folded(self._head_sums, lanes),
-            self._scales,
-            folded(weights.head.scales, lanes),
-            folded(self.logits, lanes),
-            parts,
-        )
+            layer.down.of_tokens(self._hidden, self._inner_scales, self._products)
+            self._add(norm)
+        weights.head.of_tokens(self._q, self._scales, self.logits)
 
     def _attention(self, number: int, layer: DeviceLayer) -> None:
-        """Up to the sums of the output's product."""
+        """Up to the output's product."""
         weights, shape, parts = self.weights, self.weights.shape, self.parts
         keys, values = self.cache.keys[number], self.cache.values[number]
-        blas.gemm(self._q, layer.projection.weights, out=self._projected)
-        heads = shape.heads + 2 * shape.key_heads
-        heads_of_token[self.requests](
-            self._projected.reshape(-1, heads, shape.head),
-            self._scales,
-            layer.projection.scales.reshape(heads, shape.head),
-            weights.cosines,
-            weights.sines,
-            self._positions,
-            self._slots,
-            self._queries,
-            keys,
-            values,
-            shape.key_heads,
-            parts,
-        )
-        attend[self.requests](
-            self._queries,
-            keys.reshape(-1, shape.key_width),
-            values.reshape(-1, shape.key_width),
-            self._key_slots,
-            self._mask,
-            self._seen,
-            self._heads.reshape(-1, shape.key_heads, shape.group, shape.head),
-            self._inner_scales,
-            parts,
-        )
-        blas.gemm(self._heads, layer.output.weights, out=self._sums)
+        layer.projection.of_tokens(self._q, self._scales, self._projected)
+        heads, requests = shape.heads + 2 * shape.key_heads, self.requests
+        projected = self._projected.reshape(requests, heads, shape.head)
+        seen = self._heads.reshape(parts, requests, shape.key_heads, shape.group, shape.head)
+        for number in range(requests):
+            one = slice(number, number + 1)
+            heads_of_token[1](
+                projected[number],
+                weights.cosines,
+                weights.sines,
+                self._positions[:, one],
+                self._slots[:, one],
+                self._queries[number],
+                keys,
+                values,
+                shape.key_heads,
+            )
+            attend[1](
+                self._queries[number],
+                keys.reshape(-1, shape.key_width),
+                values.reshape(-1, shape.key_width),
+                self._key_slots[one],
+                self._mask[one],
+                self._seen[number],
+                seen[:, number],
+                self._inner_scales[one],
+                parts,
+            )
+        layer.output.of_tokens(self._heads, self._inner_scales, self._products)
 
-    def _add(self, scales: object, norm: object) -> None:
+    def _add(self, norm: Buffer) -> None:
         lanes = self.device.config.array
         add[self.requests](
-            folded(self._sums, lanes),
-            self._inner_scales,
-            folded(scales, lanes),
+            folded(self._products, lanes),
+            None,
+            None,
             folded(self.x, lanes),
             folded(norm, lanes),
             folded(self._q, lanes),

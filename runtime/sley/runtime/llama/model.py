@@ -58,16 +58,26 @@ class Llama:
 
     def prompt(self, tokens: Sequence[int], table: Table) -> NDArray[np.float32]:
         """Logits [1, vocabulary] behind the first tokens of a request. Raises ``BadRequest``, ``CacheFull``."""
+        self._check(tokens)
         return self.prompt_graph(len(tokens))(tokens, table)
 
     def decode(self, tokens: Sequence[int], tables: Sequence[Table | None]) -> NDArray[np.float32]:
         """Logits [requests, vocabulary] behind one more token of each request; without a table there is none, and its
         logits mean nothing. Raises ``BadRequest``, ``CacheFull``."""
+        self._check(tokens)
         longest = max((table.length for table in tables if table is not None), default=0) + 1
         return self.decode_graph(len(tokens), longest)(tokens, tables)
 
+    def _check(self, tokens: Sequence[int]) -> None:
+        count = self.weights.shape.vocabulary
+        for token in tokens:
+            if not 0 <= token < count:
+                raise BadRequest(f"token {token}, and the vocabulary has {count}")
+
     def prompt_graph(self, tokens: int) -> Prompt:
         """The graph for a prompt of so many tokens."""
+        if tokens > self.weights.context:
+            raise BadRequest(f"a prompt of {tokens} tokens; the model was given a context of {self.weights.context}")
         size = -(-tokens // PAGE) * PAGE
         if size not in self._prompts:
             self._prompts[size] = Prompt(self.device, self.weights, self.cache, size, self.prompt_parts)

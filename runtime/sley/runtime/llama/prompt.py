@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from sley.driver import BadRequest
 from sley.runtime import blas
-from sley.runtime.device.buffer import BF16
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.kernels.feed_forward import gated
@@ -31,8 +31,9 @@ class Prompt:
 
     Attributes
     ----------
-    tokens: how many it was captured for, a multiple of ``ROWS``. every: whether it has the logits of all tokens, or those of
-    the last one. x: [tokens, width] float32, the residual stream. logits: [tokens or 1, vocabulary] float32. graph: the launches.
+    tokens: how many it was captured for, a multiple of ``ROWS``. every: whether it has the logits of all tokens, or
+    those of the last one. x: [tokens, width] float32, the residual stream. logits: [tokens or 1, vocabulary] float32.
+    graph: the launches.
     """
 
     def __init__(
@@ -46,8 +47,6 @@ class Prompt:
     ) -> None:
         self.device, self.weights, self.cache, self.parts, self.every = device, weights, cache, parts, every
         self.tokens = cdiv(tokens, ROWS) * ROWS
-        if self.tokens > weights.context:
-            raise BadRequest(f"a prompt of {tokens} tokens; the model was given a context of {weights.context}")
         shape, count = weights.shape, parts * self.tokens
         self._tokens, self._slots = (device.zeros((1, self.tokens), np.int32) for _ in range(2))
         self._last = device.zeros((1, 1), np.int32)
@@ -82,7 +81,7 @@ class Prompt:
         """Sets what the next launch is for. Raises ``BadRequest``, ``CacheFull``."""
         if not 1 <= len(tokens) <= self.tokens or table.length:
             raise BadRequest(
-                f"{len(tokens)} tokens behind {table.length}; this graph takes 1 to {self.tokens} at the begin of a request"
+                f"{len(tokens)} tokens behind {table.length}; this graph takes 1 to {self.tokens} that begin a request"
             )
         numbers, slots = np.zeros((1, self.tokens), np.int32), np.full((1, self.tokens), self.cache.idle, np.int32)
         numbers[0, : len(tokens)] = tokens
@@ -126,7 +125,7 @@ class Prompt:
             head_q, head_scales = self._last_q, self._last_scale
             begin[1](flat(self._last_x), flat(weights.norm), flat(head_q), head_scales, epsilon, parts, rows=1)
         blas.gemm(head_q, weights.head.weights, out=self._head_sums)
-        rows = ROWS if self.every else 1
+        rows = 16 if self.every else 1
         logits[cdiv(weights.shape.vocabulary, PIECES), cdiv(self.logits.shape[0], rows)](
             flat(self._head_sums),
             head_scales,
@@ -176,7 +175,7 @@ class Prompt:
         )
         blas.gemm(self._heads, layer.output.weights, out=self._sums)
 
-    def _add(self, scales: object, norm: object) -> None:
+    def _add(self, scales: Buffer, norm: Buffer) -> None:
         add[lambda rows: cdiv(self.tokens, rows)](
             flat(self._sums),
             self._inner_scales,

@@ -22,7 +22,8 @@ class Tokenizer:
 
     def __init__(self, tokens: Sequence[str], merges: Sequence[str], types: Sequence[int], end: int) -> None:
         try:
-            from tokenizers import AddedToken, Tokenizer as Core, decoders, models, pre_tokenizers
+            from tokenizers import AddedToken, decoders, models, pre_tokenizers
+            from tokenizers import Tokenizer as Core
         except ImportError as error:
             raise BadRequest(f"the package tokenizers is not installed: {extra('chat')}") from error
         pairs = [(first, second) for first, second in (merge.split(" ", 1) for merge in merges)]

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
+from sley.runtime.kernels.gemv.program import FewRows, few_rows_program
+from sley.runtime.kernels.gemv.weights import pack
 from sley.runtime.llama.checkpoint import Checkpoint, Floats, Layer
 from sley.runtime.llama.shape import LlamaShape
 
@@ -17,16 +20,30 @@ SMALLEST = float(2.0**-100)
 
 @dataclass(frozen=True)
 class Linear:
-    """Weights [inputs, outputs] int8 and scales [1, outputs] float32, on a device."""
+    """On a device: weights [inputs, outputs] int8, the same as the array takes them, scales [1, outputs] float32."""
 
     weights: Buffer
+    packed: Buffer
     scales: Buffer
 
     @classmethod
     def of(cls, device: Device, values: Floats) -> Linear:
-        """Of [outputs, inputs] in float32."""
+        """Of [outputs, inputs] in float32. Raises ``BadRequest`` for outputs that do not fill the chip's lanes."""
         numbers, scales = quantised(values)
-        return cls(device.array(np.ascontiguousarray(numbers.T)), device.array(scales[None]))
+        if len(values) % device.config.array:
+            raise BadRequest(
+                f"{len(values)} outputs of a product; on the chip {device.config.name} they are a multiple of "
+                f"{device.config.array}"
+            )
+        packed = device.array(pack(device.config, numbers))
+        return cls(device.array(np.ascontiguousarray(numbers.T)), packed, device.array(scales[None]))
+
+    def of_tokens(self, x: Buffer, scales: Buffer, out: Buffer) -> None:
+        """out [tokens, outputs] float32 = x [parts · tokens, inputs] int8, with the scales of tokens, of few tokens."""
+        device = Device.of(x)
+        problem = FewRows(out.shape[0], x.shape[0] // out.shape[0], self.packed.shape[0], x.shape[1])
+        program = few_rows_program(device.config, problem)
+        device.stream.launch(program, [x, scales, self.packed, self.scales, out], (1,))
 
 
 def quantised(values: Floats) -> tuple[NDArray[np.int8], Floats]:

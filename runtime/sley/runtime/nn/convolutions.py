@@ -7,6 +7,7 @@ not described are those of ``conv2d``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
@@ -14,18 +15,23 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from sley.abi.types import ElementType
+from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
+from sley.runtime.kernels.gemm.limits import check_depth
 from sley.runtime.nn import sums
+from sley.runtime.nn.columns import row_of, scale_of
 from sley.runtime.nn.conv2d import conv2d
 from sley.runtime.nn.elements import plus
 from sley.runtime.nn.images import Padding, Pair, axes_of, pair_of
-from sley.runtime.nn.mapping import FP32, cast, mapped
+from sley.runtime.nn.mapping import FP32, INT8, cast, mapped
 from sley.runtime.nn.matrices import matmul
 from sley.runtime.nn.shapes import copy, full, pad
 from sley.runtime.nn.weights import host
+from sley.runtime.tile import language as tile
 
 Weights = Buffer | ArrayLike
 
@@ -68,15 +74,18 @@ def conv3d(
     padding: int | tuple[int, int, int] = 0,
     dilation: int | tuple[int, int, int] = 1,
     groups: int = 1,
-    bias: Buffer | None = None,
+    bias: Buffer | ArrayLike | None = None,
+    scale: float | Buffer | ArrayLike | None = None,
+    relu: bool = False,
     dtype: Any = None,
     precision: str = "highest",
     stream: Stream | None = None,
 ) -> Buffer:
-    """Of [images, z, y, x, channels] and [taps z, taps y, taps x, channels / groups, outputs], bfloat16 or float32.
+    """Of [images, z, y, x, channels] and [taps z, taps y, taps x, channels / groups, outputs].
 
-    The sum of convolutions of planes, one for each tap along z, added in fp32 in their order; then the bias, float32.
-    ``dtype``: of the result, float32 by default.
+    The sum of convolutions of planes, one for each tap along z, added in their order, in fp32, of int8 exactly in
+    int32; then bias, scale and ``relu`` as in ``conv2d``, which int8 needs a scale for. ``dtype``: of the result; by
+    default float32, of int8 int32, with a scale int8.
     """
     values = host(w)
     _check_axes("conv3d", x, values, 3)
@@ -89,6 +98,17 @@ def conv3d(
         raise ShapeMismatch(
             f"the window is {(values.shape[0] - 1) * spreads[0] + 1} planes, x with its padding {depth}"
         )
+    whole, taps = x.dtype == INT8, math.prod(values.shape[:-1])
+    if whole:
+        check_depth(ElementType.INT8, taps)
+        if scale is None and (bias is not None or relu or dtype not in (None, np.int32)):
+            raise BadRequest("bias, relu and results that are not int32 need a scale of int8 operands: give scale=1.0")
+    outputs, sums_type = values.shape[-1], np.dtype(np.int32) if whole else FP32
+    device = Device.of(x)
+    row = None if bias is None else row_of(device, "bias", bias, sums_type, outputs, "outputs")
+    if row is not None and whole:
+        row.check_bound((1 << 31) - 1 - taps * 128 * 128, "bias of conv3d")
+    factor = scale_of(device, scale, outputs, "outputs")
     parts = []
     for image in range(images):
         total: Buffer | None = None
@@ -102,18 +122,34 @@ def conv3d(
                 padding=pads[1:],
                 dilation=spreads[1:],
                 groups=groups,
-                dtype=np.float32,
+                dtype=sums_type,
                 precision=precision,
                 stream=stream,
             )
             total = found if total is None else mapped("conv3d", plus, total, found, out=total, stream=stream)
         assert total is not None
         parts.append(total)
-    kind = FP32 if dtype is None else np.dtype(dtype)
-    result = Device.of(x).empty((images, *parts[0].shape), kind)
+    kind = np.dtype(dtype) if dtype is not None else INT8 if whole and scale is not None else sums_type
+    result = device.empty((images, *parts[0].shape), kind)
+    function = _ended_relu if relu else _ended
     for image, part in enumerate(parts):
-        mapped("conv3d", plus, part, 0.0 if bias is None else bias, dtype=kind, out=result[image], stream=stream)
+        if whole and row is not None:
+            mapped("conv3d", plus, part, row, out=part, stream=stream)
+        if whole and factor is None:
+            copy(part, out=result[image], stream=stream)
+            continue
+        added: Any = 0.0 if row is None or whole else row
+        more = (added, 1.0 if factor is None else factor)
+        mapped("conv3d", function, part, *more, dtype=kind, computed=FP32, out=result[image], stream=stream)
     return result
+
+
+def _ended(x: Any, bias: Any, scale: Any) -> Any:
+    return (x + bias) * scale
+
+
+def _ended_relu(x: Any, bias: Any, scale: Any) -> Any:
+    return tile.maximum((x + bias) * scale, 0.0)
 
 
 def conv_transpose2d(
@@ -126,6 +162,8 @@ def conv_transpose2d(
     dilation: Pair = 1,
     groups: int = 1,
     bias: Buffer | ArrayLike | None = None,
+    scale: float | Buffer | ArrayLike | None = None,
+    relu: bool = False,
     dtype: Any = None,
     precision: str = "highest",
     stream: Stream | None = None,
@@ -134,7 +172,8 @@ def conv_transpose2d(
     channels].
 
         Pixels of x are put ``stride`` apart among zeros; a convolution with the taps the other way round follows.
-        ``output_padding``: rows and columns more at the end, less than stride or dilation. bfloat16 and float32.
+        ``output_padding``: rows and columns more at the end, less than stride or dilation. Types, bias, scale and relu
+        are those of ``conv2d``.
     """
     values = host(w)
     _check_axes("conv_transpose2d", x, values, 2)
@@ -163,6 +202,8 @@ def conv_transpose2d(
         dilation=spreads,
         groups=groups,
         bias=bias,
+        scale=scale,
+        relu=relu,
         dtype=dtype,
         precision=precision,
         stream=stream,

@@ -32,6 +32,7 @@ def matmul(
     x: Buffer,
     y: Buffer,
     *,
+    scale: float | Buffer | ArrayLike | None = None,
     dtype: DTypeLike | None = None,
     precision: str = "highest",
     out: Buffer | None = None,
@@ -49,24 +50,28 @@ def matmul(
     Parameters
     ----------
     x, y: both int8, bfloat16 or float32. Views whose rows or whose columns have their elements side by side.
-    dtype: of the result; by default int32, bfloat16, float32. bfloat16 operands can give float32.
+    scale: of int8 and bfloat16 operands: factor of all sums, or one for each column of the result, [columns] of
+        float32; int8 gives int8 then.
+    dtype: of the result; by default int32, bfloat16, float32. bfloat16 operands can give float32, and so can int8.
     out: array for the result; a new one if not given. It has no byte in common with an operand.
     stream: where to run; the device's default stream if not given.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
     left, right, shape = _matrices(x, y)
-    kind = _result_type(x, y, dtype)
+    kind = _result_type(x, y, scale is not None, dtype)
     m, n = left.shape[-2], right.shape[-1]
     batch = broadcast_shape("matmul", [left.shape[:-2], right.shape[:-2]])
     device = Device.of(x)
     result = result_array(device, "matmul", shape, kind, out)
     target = result if not result.contiguous and result.shape == (*batch, m, n) else result.reshape(*batch, m, n)
     if x.dtype == FP32:
+        if scale is not None:
+            raise BadRequest("scale of float32 operands; scale one of them")
         if precision not in PRECISIONS:
             raise BadRequest(f"precision is {precision!r}; it is {', '.join(map(repr, PRECISIONS))}")
         left, right = _split(left, right, PRECISIONS[precision], stream)
-    _products(left, right, target, batch, stream)
+    _products(left, right, target, batch, scale, stream)
     return result
 
 
@@ -187,22 +192,29 @@ def _matrices(x: Buffer, y: Buffer) -> tuple[Buffer, Buffer, tuple[int, ...]]:
     return left, right, batch + sides
 
 
-def _result_type(x: Buffer, y: Buffer, dtype: DTypeLike | None) -> np.dtype[Any]:
+def _result_type(x: Buffer, y: Buffer, scaled: bool, dtype: DTypeLike | None) -> np.dtype[Any]:
     if x.dtype != y.dtype or x.dtype not in (INT8, BF16, FP32):
         raise UnsupportedType(f"x is {x.dtype} and y {y.dtype}; both are int8, bfloat16 or float32: use nn.cast")
-    default = {INT8: np.dtype(np.int32), BF16: BF16, FP32: FP32}[x.dtype]
+    default = {INT8: INT8 if scaled else np.dtype(np.int32), BF16: BF16, FP32: FP32}[x.dtype]
     return default if dtype is None else np.dtype(dtype)
 
 
-def _products(left: Buffer, right: Buffer, out: Buffer, batch: tuple[int, ...], stream: Stream | None) -> None:
+def _products(
+    left: Buffer,
+    right: Buffer,
+    out: Buffer,
+    batch: tuple[int, ...],
+    scale: float | Buffer | ArrayLike | None,
+    stream: Stream | None,
+) -> None:
     """A ``gemm`` for all matrices along the last axis of a batch; for all rows if the right side is one matrix."""
     if right.ndim == 2 and left.contiguous and out.contiguous:
         rows = left.reshape(-1, left.shape[-1])
-        gemm(rows, right, out=out.reshape(-1, out.shape[-1]), stream=stream)
+        gemm(rows, right, scale=scale, out=out.reshape(-1, out.shape[-1]), stream=stream)
         return
     for index in product(*(range(size) for size in batch[:-1])):
         a, b, c = (_part(array, index, len(batch)) for array in (left, right, out))
-        gemm(a, b, out=c, stream=stream)
+        gemm(a, b, scale=scale, out=c, stream=stream)
 
 
 def _part(array: Buffer, index: tuple[int, ...], axes: int) -> Buffer:

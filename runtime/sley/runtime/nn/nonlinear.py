@@ -44,7 +44,7 @@ def prelu(x: Buffer, slope: Operand, *, out: Buffer | None = None, stream: Strea
 
 def elu(x: Buffer, alpha: float = 1.0, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x, or alpha · (e^x - 1) where it is negative: 2 ulp, and 2^-24 absolute."""
-    return in_fp32("elu", _elu, x, float(alpha), out=out, stream=stream)
+    return in_fp32("elu", elu_tile, x, float(alpha), out=out, stream=stream)
 
 
 def celu(x: Buffer, alpha: float = 1.0, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
@@ -79,7 +79,7 @@ def hardsigmoid(x: Buffer, *, out: Buffer | None = None, stream: Stream | None =
 
 def hardswish(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x · hardsigmoid(x): 1.5 ulp, and 2^-22 absolute."""
-    return in_fp32("hardswish", _hardswish, x, out=out, stream=stream)
+    return in_fp32("hardswish", hardswish_tile, x, out=out, stream=stream)
 
 
 def softplus(x: Buffer, beta: float = 1.0, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
@@ -139,16 +139,16 @@ def prelu_tile(x: Any, slope: Any) -> Any:
     return tile.where(x < 0.0, x * slope, x)
 
 
-def _elu(x: Any, alpha: float) -> Any:
+def elu_tile(x: Any, alpha: float) -> Any:
     return tile.where(x < 0.0, (tile.exp(tile.minimum(x, 0.0)) - 1.0) * alpha, x)
 
 
 def _celu(x: Any, alpha: float) -> Any:
-    return _elu(x * (1 / alpha), 1.0) * alpha
+    return elu_tile(x * (1 / alpha), 1.0) * alpha
 
 
 def _selu(x: Any) -> Any:
-    return _elu(x, SELU_ALPHA) * SELU_SCALE
+    return elu_tile(x, SELU_ALPHA) * SELU_SCALE
 
 
 def softplus_tile(x: Any, beta: float) -> Any:
@@ -165,7 +165,7 @@ def hardsigmoid_tile(x: Any) -> Any:
     return between(x * (1 / 6) + 0.5, 0.0, 1.0)
 
 
-def _hardswish(x: Any) -> Any:
+def hardswish_tile(x: Any) -> Any:
     return hardsigmoid_tile(x) * x
 
 

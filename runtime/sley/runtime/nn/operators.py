@@ -157,8 +157,17 @@ from sley.runtime.nn.optimizers import adamw_step, sgd_step
 from sley.runtime.nn.ordering import Ordered, argmin, cumsum, sort, topk
 from sley.runtime.nn.pooling import avg_pool2d, global_avg_pool2d, max_pool2d
 from sley.runtime.nn.quantization import absmax_scale, dequantize, quantize, requantize
+from sley.runtime.nn.quantized import (
+    quantized_activation,
+    quantized_add,
+    quantized_concat,
+    quantized_layer_norm,
+    quantized_mul,
+    quantized_softmax,
+)
 from sley.runtime.nn.randomness import Dropped, dropout, dropout_backward, rand, randn
 from sley.runtime.nn.recurrent import Recurrent, gru, lstm, rnn
+from sley.runtime.nn.recurrent_gradients import RecurrentGradients, gru_backward, lstm_backward, rnn_backward
 from sley.runtime.nn.rotary import RotaryTable, rotary
 from sley.runtime.nn.rows import layer_norm, rms_norm, softmax
 from sley.runtime.nn.scaled_attention import (
@@ -211,6 +220,7 @@ __all__ = [
     "Moments",
     "Ordered",
     "Recurrent",
+    "RecurrentGradients",
     "RotaryTable",
     "abs",
     "absmax_scale",
@@ -291,6 +301,7 @@ __all__ = [
     "glu",
     "group_norm",
     "gru",
+    "gru_backward",
     "gt",
     "hardshrink",
     "hardsigmoid",
@@ -331,6 +342,7 @@ __all__ = [
     "logsumexp",
     "lp_pool",
     "lstm",
+    "lstm_backward",
     "lt",
     "masked_fill",
     "matmul",
@@ -361,6 +373,12 @@ __all__ = [
     "prelu",
     "prod",
     "quantize",
+    "quantized_activation",
+    "quantized_add",
+    "quantized_concat",
+    "quantized_layer_norm",
+    "quantized_mul",
+    "quantized_softmax",
     "rand",
     "randn",
     "reciprocal",
@@ -372,6 +390,7 @@ __all__ = [
     "rms_norm",
     "rms_norm_backward",
     "rnn",
+    "rnn_backward",
     "roll",
     "rotary",
     "round",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import SupportsFloat
 
 import numpy as np
 
@@ -89,13 +91,13 @@ def avg_pool2d(
     window, stride, padding, out, stream: as for ``max_pool2d``.
     count_include_pad: whether padding counts as taps. If not, borders have factors of their own: their outputs are
         launches of their own.
-    scale: a factor above 0, as that between the scales of what int8 stands for.
+    scale: factor of the mean, in the same product: of int8 the scale of x by that of the result.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
     _check_arrays("avg_pool2d", x, out, stream)
-    if not scale > 0:
-        raise BadRequest(f"scale is {scale}; it is above 0")
+    if not isinstance(scale, SupportsFloat) or not math.isfinite(float(scale)):
+        raise BadRequest(f"scale is {scale!r}; it is a finite number")
     axes = _axes(x, window, stride, padding)
     problem, out = _problem(x, axes, BinaryOp.ADD, out)
     run = stream or Device.of(x).stream

@@ -25,10 +25,16 @@ def quantize(
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
-    if isinstance(scale, int | float) and not scale > 0:
-        raise BadRequest(f"scale is {scale}; it is above 0")
     return mapped(
-        "quantize", _quantized, x, _float(scale), _float(zero_point), dtype=INT8, computed=FP32, out=out, stream=stream
+        "quantize",
+        quantized,
+        x,
+        checked_scale(scale),
+        as_number(zero_point),
+        dtype=INT8,
+        computed=FP32,
+        out=out,
+        stream=stream,
     )
 
 
@@ -47,10 +53,10 @@ def dequantize(
     kind = FP32 if dtype is FP32 else dtype
     return mapped(
         "dequantize",
-        _dequantized,
+        dequantized,
         x,
-        _float(scale),
-        _float(zero_point),
+        as_number(scale),
+        as_number(zero_point),
         dtype=kind,
         computed=FP32,
         out=out,
@@ -63,7 +69,7 @@ def requantize(
 ) -> Buffer:
     """Sums in int32 times scale, clipped below zero if ``relu``, rounded and saturated to int8."""
     function = _requantized_relu if relu else times
-    return mapped("requantize", function, x, _float(scale), dtype=INT8, computed=FP32, out=out, stream=stream)
+    return mapped("requantize", function, x, as_number(scale), dtype=INT8, computed=FP32, out=out, stream=stream)
 
 
 def absmax_scale(x: Buffer, axis: sums.Axes = None, *, stream: Stream | None = None) -> Buffer:
@@ -75,16 +81,26 @@ def absmax_scale(x: Buffer, axis: sums.Axes = None, *, stream: Stream | None = N
     return mapped("absmax_scale", _scale, largest, smallest, dtype=FP32, computed=FP32, stream=stream)
 
 
-def _float(value: Operand) -> Operand:
+def checked_scale(scale: Operand) -> Operand:
+    """A scale as functions of tiles take it. Raises ``BadRequest`` for a number that is not above 0."""
+    if isinstance(scale, int | float) and not scale > 0:
+        raise BadRequest(f"scale is {scale}; it is above 0")
+    return as_number(scale)
+
+
+def as_number(value: Operand) -> Operand:
+    """A float in place of an integer, which would be one of int32."""
     return float(value) if isinstance(value, int) else value
 
 
-def _quantized(x: Any, scale: Any, zero_point: Any) -> Any:
+def quantized(x: Any, scale: Any, zero_point: Any) -> Any:
+    """What is rounded and saturated to int8."""
     inverse = 1 / scale if isinstance(scale, float) else tile.reciprocal(scale)
     return x * inverse + zero_point
 
 
-def _dequantized(x: Any, scale: Any, zero_point: Any) -> Any:
+def dequantized(x: Any, scale: Any, zero_point: Any) -> Any:
+    """What an int8 stands for."""
     return (x - zero_point) * scale
 
 

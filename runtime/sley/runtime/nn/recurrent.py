@@ -110,6 +110,17 @@ def lstm(
     return Recurrent(layer.y, layer.h, cell)
 
 
+def checked_layer(x: Buffer, w_ih: Buffer, w_hh: Buffer, count: int) -> tuple[Device, int]:
+    """The device of a layer with so many gates, and the size of its state. Raises ``ShapeMismatch``."""
+    rows, hidden = w_hh.shape if w_hh.ndim == 2 else (0, 0)
+    if x.ndim != 3 or w_ih.shape != (rows, x.shape[2]) or rows != count * hidden:
+        raise ShapeMismatch(
+            f"x {x.shape}, w_ih {w_ih.shape}, w_hh {w_hh.shape}; they are [steps, batch, inputs], "
+            f"[{count} · hidden, inputs] and [{count} · hidden, hidden]"
+        )
+    return Device.of(x), hidden
+
+
 class _Layer:
     """A layer at work: ``gates`` of inputs for all steps; ``y``, and ``h``, the state so far."""
 
@@ -124,17 +135,13 @@ class _Layer:
         count: int,
         stream: Stream | None,
     ) -> None:
-        rows, hidden = w_hh.shape[0], w_hh.shape[1]
-        if x.ndim != 3 or w_ih.shape != (rows, x.shape[2]) or rows != count * hidden:
-            raise ShapeMismatch(
-                f"x {x.shape}, w_ih {w_ih.shape}, w_hh {w_hh.shape}; they are [steps, batch, inputs], "
-                f"[{count} · hidden, inputs] and [{count} · hidden, hidden]"
-            )
+        self.device, self.hidden = checked_layer(x, w_ih, w_hh, count)
+        rows = w_hh.shape[0]
         for name, bias in (("b_ih", b_ih), ("b_hh", b_hh)):
             if bias is not None and bias.shape != (rows,):
                 raise ShapeMismatch(f"{name} has shape {bias.shape}; it has {rows} elements, as w_hh has rows")
         steps, batch, _ = x.shape
-        self.device, self.stream, self.count, self.hidden = Device.of(x), stream, count, hidden
+        self.stream, self.count, hidden = stream, count, self.hidden
         self.w_hh, self.b_hh = w_hh, b_hh
         gates = matmul(x.reshape(steps * batch, -1), w_ih.T, dtype=np.float32, stream=stream)
         if b_ih is not None:

@@ -9,6 +9,7 @@ which those of the result do, each one takes some 10 cycles. They raise ``ShapeM
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -44,22 +45,29 @@ def concat(
     arrays: Sequence[Buffer], axis: int = 0, *, out: Buffer | None = None, stream: Stream | None = None
 ) -> Buffer:
     """Arrays one behind the other along an axis."""
+    result, places = joined_result("concat", arrays, axis, out)
+    for array, place in zip(arrays, places, strict=True):
+        copy(array, out=result[place], stream=stream)
+    return result
+
+
+def joined_result(
+    operator: str, arrays: Sequence[Buffer], axis: int, out: Buffer | None
+) -> tuple[Buffer, list[tuple[slice, ...]]]:
+    """An array for arrays one behind the other along an axis, and where each goes. Raises ``ShapeMismatch``."""
     if not arrays:
-        raise ShapeMismatch("concat of no arrays; give at least one")
-    (place,) = axes_of(arrays[0], axis, "concat")
+        raise ShapeMismatch(f"{operator} of no arrays; give at least one")
+    (place,) = axes_of(arrays[0], axis, operator)
     rest = {array.shape[:place] + array.shape[place + 1 :] for array in arrays}
     if len(rest) > 1 or len({array.dtype for array in arrays}) > 1:
         raise ShapeMismatch(
-            f"concat along axis {axis} of {', '.join(map(repr, arrays))}: they have one type, and equal other axes"
+            f"{operator} along axis {axis} of {', '.join(map(repr, arrays))}: they have one type, and equal other axes"
         )
-    shape = (*arrays[0].shape[:place], sum(a.shape[place] for a in arrays), *arrays[0].shape[place + 1 :])
-    result = _result(arrays[0], shape, out)
-    start = 0
-    for array in arrays:
-        end = start + array.shape[place]
-        copy(array, out=result[(*[slice(None)] * place, slice(start, end))], stream=stream)
-        start = end
-    return result
+    ends = list(accumulate(array.shape[place] for array in arrays))
+    shape = (*arrays[0].shape[:place], ends[-1], *arrays[0].shape[place + 1 :])
+    before = [slice(None)] * place
+    places = [(*before, slice(start, end)) for start, end in zip([0, *ends[:-1]], ends, strict=True)]
+    return _result(arrays[0], shape, out), places
 
 
 def stack(

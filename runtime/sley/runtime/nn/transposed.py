@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numpy.typing import ArrayLike, DTypeLike
+
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
@@ -22,12 +24,15 @@ def conv_transpose3d(
     output_padding: Sides = 0,
     dilation: Sides = 1,
     groups: int = 1,
-    bias: Buffer | None = None,
+    bias: Buffer | ArrayLike | None = None,
+    scale: float | Buffer | ArrayLike | None = None,
+    relu: bool = False,
+    dtype: DTypeLike | None = None,
     precision: str = "highest",
     stream: Stream | None = None,
 ) -> Buffer:
-    """The gradient of ``conv3d`` with weights ``w`` for its images, float32: x [images, z, y, x, outputs of w] to
-    [images, z, y, x, channels]; parameters as those of ``conv_transpose2d``.
+    """The gradient of ``conv3d`` with weights ``w`` for its images: x [images, z, y, x, outputs of w] to
+    [images, z, y, x, channels]; parameters as those of ``conv_transpose2d``, results as those of ``conv3d``.
     """
     values = host(w)
     if x.ndim != 5 or values.ndim != 5 or values.shape[4] != x.shape[4]:
@@ -55,6 +60,9 @@ def conv_transpose3d(
         dilation=spreads,
         groups=groups,
         bias=bias,
+        scale=scale,
+        relu=relu,
+        dtype=dtype,
         precision=precision,
         stream=stream,
     )

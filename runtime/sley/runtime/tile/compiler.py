@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from sley.abi.config import ChipConfig
@@ -21,10 +21,13 @@ from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
 from sley.runtime.tile.passes.common import share_common
+from sley.runtime.tile.passes.exact import keep_exact
+from sley.runtime.tile.passes.folds import fold_chains
 from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.order import Early, Order, OrderError, orders
 from sley.runtime.tile.passes.placement import Placement, place
 from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
+from sley.runtime.tile.passes.recompute import recompute
 from sley.runtime.tile.passes.runs import make_runs
 from sley.runtime.tile.passes.simplify import simplify
 from sley.runtime.tile.passes.spread import spread_columns
@@ -36,30 +39,37 @@ from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import printed
 from sley.runtime.tile.verify import verify
 
-PASSES: dict[str, Callable[[Function], None]] = {
+PASSES: dict[str, Callable[..., None]] = {
     "simplify": simplify,
     "common": share_common,
+    "exact": keep_exact,
+    "recompute": recompute,
     "transposes": move_transposes,
     "weights": load_weights,
     "runs": make_runs,
     "spread": spread_columns,
     "masks": form_masks,
     "chains": form_chains,
+    "folds": fold_chains,
     "carry": keep_in_place,
 }
+FOR_LANES = ("folds",)
+"""Passes that take N of the chip."""
 DUMP = "SLEY_DUMP"
 """The environment variable with the names of passes to print behind, separated by commas, or ``all``."""
 
 
-def lower(function: Function, watch: Callable[[str, Function], None] | None = None, verified: bool = True) -> None:
-    """Runs all passes, in place. ``watch`` sees the function behind each of them, and first as it is, ``source``.
-    ``verified``: whether each pass is verified.
+def lower(
+    function: Function, lanes: int, watch: Callable[[str, Function], None] | None = None, verified: bool = True
+) -> None:
+    """Runs all passes, in place, for a chip with so many lanes. ``watch`` sees the function behind each of them, and
+    first as it is, ``source``. ``verified``: whether each pass is verified.
 
     Raises ``TileError``.
     """
     wanted = set(os.environ.get(DUMP, "").split(","))
     for name, run in {"source": verify, **PASSES}.items():
-        run(function)
+        run(function, *([lanes] if name in FOR_LANES else []))
         if verified and run is not verify:
             verify(function)
         if wanted & {"all", name}:
@@ -116,23 +126,31 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     """All passes. The function is changed. ``verified``: whether each of them is; otherwise the first and the last form
     alone are, which does for a price. Raises ``TileError``; ``RoomError`` if the chip is too small."""
     unroll(function, schedule.unroll)
-    lower(function, verified=verified)
+    lower(function, config.array, verified=verified)
     replace_zeros(function)
     loop_over_blocks(function, config.cores, schedule.order)
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)
     check_abilities(function, config)
-    slots = schedule.buffer
-    while True:  # as many slots as semaphores can count
+    for ahead, slots in _attempts(schedule):
         placement = place(function, config, slots)
+        early = early_operations(function, placement, config) if ahead else {}
         try:
-            early = early_operations(function, placement, config) if schedule.prefetch else {}
             return Prepared(function, config, ranges, placement, orders(function, placement, early), early)
-        except OrderError:
-            if slots == 1:
-                raise
-        slots //= 2
+        except OrderError as error:
+            unordered = error
+    raise unordered
+
+
+def _attempts(schedule: Schedule) -> Iterator[tuple[bool, int]]:
+    """Whether operations are issued ahead, and most slots of a tile: as many as semaphores can count. If there are too
+    few for one slot, nothing is issued ahead."""
+    for ahead in (True, False) if schedule.prefetch else (False,):
+        slots = schedule.buffer
+        while slots:
+            yield ahead, slots
+            slots //= 2
 
 
 def compile_function(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC) -> Compiled:

@@ -198,6 +198,16 @@ class _Cost:
         passes = count + exchanges
         return passes * (rows * parts + latency), REDUCE + 2 * passes, HANDOVER
 
+    def _fold(self, op: Op) -> tuple[int, int, int]:
+        rows, columns = op.attributes["shape"]
+        count, rows = -(-columns // self.config.array), rows * self.config.row_parts
+        through = LANES + ADDED + (FP32_FUNCTION if op.attributes["stages"].function is not None else 0)
+        if op.attributes["axis"] == 0:
+            return count * (rows + 43 + through + JOINED + ADDED), REDUCE + count * (CHUNK + 2), HANDOVER
+        exchanges = self.config.array.bit_length() - 1
+        cycles = count * (rows + through) + exchanges * (rows + JOINED + ADDED)
+        return cycles, REDUCE + CHUNK * count + 2 * exchanges, HANDOVER
+
     def _spread(self, op: Op) -> tuple[int, int, int]:
         rows, _ = tile_shape(op.result)
         passes = self.config.array.bit_length()

@@ -226,6 +226,12 @@ class _Block:
             x = self.golden.cast(x, type.dtype, computed)
         return self.golden.reduce(kind, x, axis, computed, self.lanes)
 
+    def _fold(self, op: Op) -> Bits:
+        attributes = op.attributes
+        return self.golden.reduce(
+            attributes["kind"], self._chain(op), attributes["axis"], attributes["dtype"], self.lanes
+        )
+
     def _spread(self, op: Op) -> Bits:
         column: Bits = self._operands(op)[0]
         return column

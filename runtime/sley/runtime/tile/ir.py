@@ -59,6 +59,11 @@ class Block:
             if op.body is not None:
                 yield from op.body.walk()
 
+    def blocks(self) -> Iterator[Block]:
+        """This block, and those of all bodies in it."""
+        yield self
+        yield from (op.body for op in self.walk() if op.body is not None)
+
 
 @dataclass(eq=False, slots=True)
 class Function:

@@ -141,15 +141,19 @@ def gather(
     fill: float = 0.0,
     axes: Axes | None = None,
     count: Index | int | None = None,
+    in_bytes: bool = False,
 ) -> Tile:
     """Rows of an array by their numbers, an int32 tile of one row or column: row r is what ``load`` reads with number r
     added to the index at ``place`` along the axis of rows. Rows from ``count`` on are ``fill``.
 
     A number must be inside of the array. Nobody checks that: one outside of it reads what is there, or faults.
-    An array of one axis has rows of one element. Chips without ``gather`` have no lists, and refuse it.
+    An array of one axis has rows of one element. Chips without ``gather`` have no lists, and refuse it. ``in_bytes``:
+    numbers are multiplied already by the bytes from row to row, so a gather waits for no vector unit that does that.
     """
     rows, listed = _list(numbers, count)
-    attributes = {"fill": float(fill), "axes": _rows_first(array, axes), "along": 0, "unit": 1}
+    along = _rows_first(array, axes)
+    unit = array.type.strides[along[0]] * array.dtype.bytes if in_bytes and along[0] is not None else 1
+    attributes = {"fill": float(fill), "axes": along, "along": 0, "unit": unit}
     return Tile(trace().emit("gather", [*_place(array, place), *listed], shape=(rows, columns), **attributes)[0])
 
 

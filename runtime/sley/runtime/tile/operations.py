@@ -7,8 +7,9 @@ Index operations: ``const``, ``block``, ``iadd``, ``isub``, ``imul``, ``imin``, 
 ``cast`` changes the type, ``transpose`` makes rows of columns. ``unary`` and ``binary`` do to each element what the
 operation of the vector unit does that they name; ``where`` chooses between two, and so does ``mask``: the first of them
 where index + row * r + lane * c is negative in row r, column c. ``for`` repeats its body; ``yield`` ends it and hands
-on what is carried. ``chain`` is several element-wise operations in one instruction of the vector unit, and ``spread``
-one column in all lanes; the compiler makes these and masks, no one writes them.
+on what is carried. ``chain`` is several element-wise operations in one instruction of the vector unit, ``fold`` a chain
+and a ``reduce`` of what it makes, and ``spread`` one column in all lanes; the compiler makes these and masks, no one
+writes them.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ UNITS = {
     **dict.fromkeys(LOADS, Unit.LOAD),
     **dict.fromkeys(STORES, Unit.STORE),
     "dot": Unit.MATRIX,
-    **dict.fromkeys(("chain", "reduce", "transpose", "iota", "join", "spread"), Unit.VECTOR),
+    **dict.fromkeys(("chain", "fold", "reduce", "transpose", "iota", "join", "spread"), Unit.VECTOR),
 }
 """The unit that does each; indices and loops are the sequencer's."""
 STORED = (ElementType.INT8, ElementType.BF16, ElementType.FP32, ElementType.INT32)
@@ -310,6 +311,13 @@ def _chain(op: Op) -> list[Type]:
     return [TileType(op.attributes["dtype"], op.attributes["shape"])]
 
 
+def _fold(op: Op) -> list[Type]:
+    dtype, shape = op.attributes["dtype"], op.attributes["shape"]
+    _need(dtype in COMPUTED, op, f"{op.attributes['kind']} of {dtype.info.name}; it is of fp32 or int32")
+    return [TileType(dtype, (1, shape[1]) if op.attributes["axis"] == 0 else (shape[0], 1))]
+
+
+CHAIN = ("stages", "splats", "slots", "iota", "computed", "dtype", "shape")
 OPERATIONS: dict[str, OpInfo] = {
     "const": OpInfo(_index, 0, ("value",)),
     "block": OpInfo(_index, 0, ("axis",)),
@@ -333,7 +341,8 @@ OPERATIONS: dict[str, OpInfo] = {
     "join": OpInfo(_join, 1, ("kind", "distance")),
     "for": OpInfo(_for, None, ("lower", "step", "count")),
     "yield": OpInfo(_nothing, None),
-    "chain": OpInfo(_chain, None, ("stages", "splats", "slots", "iota", "computed", "dtype", "shape")),
+    "chain": OpInfo(_chain, None, CHAIN),
+    "fold": OpInfo(_fold, None, (*CHAIN, "kind", "axis")),
 }
 
 

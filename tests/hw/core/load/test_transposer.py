@@ -40,6 +40,7 @@ def rows(got: Traffic) -> list[Piece]:
     return [[int(element) for element in piece] for piece in got.items]
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("columns", [1, 2, 8])
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.0, 0.6), (0.6, 0.0), (0.3, 0.3)])

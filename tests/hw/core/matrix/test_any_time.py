@@ -39,6 +39,7 @@ def command(rng: random.Random, config: ChipConfig, dtype: int) -> dict[str, int
     return program.payloads()[0] | {"pc": rng.getrandbits(8)}
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("config", [NANO, WIDE], ids=["int8", "both"])
 def test_any_time(config: ChipConfig) -> None:
     rng, met = random.Random(7), Counter[str]()

@@ -100,6 +100,7 @@ def random_tiles(
     return [(lanes(depth or config.array), lanes(count)) for count in counts]
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("config", "bf16"), [(NANO, False), (WIDE, False), (WIDE, True)])
 @pytest.mark.parametrize("gap", [0.0, 0.1, 0.4])
 def test_equals_the_golden_function(config: ChipConfig, bf16: bool, gap: float) -> None:
@@ -134,6 +135,7 @@ def test_the_full_array() -> None:
         run(config, random_tiles(config, [config.array] * 3, seed=4, bf16=bf16), bf16=bf16, gap=0, seed=1)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(("config", "bf16"), [(NANO, False), (WIDE, False), (WIDE, True)])
 @pytest.mark.parametrize("rows", [4, 5, 6, 7])
 def test_no_gap_between_tiles(config: ChipConfig, bf16: bool, rows: int) -> None:
@@ -153,6 +155,7 @@ def test_extremes(config: ChipConfig) -> None:
     run(config, [(lanes([w] * n), lanes([-128, 127, 0])) for w in (-128, 127)], gap=0, seed=0)
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("bf16", [False, True])
 @pytest.mark.parametrize("cut", range(1, WIDE.array))
 def test_tile_cut_short_does_no_harm(cut: int, bf16: bool) -> None:

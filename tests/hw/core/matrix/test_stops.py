@@ -48,6 +48,7 @@ def test_blocked_signals_stop_the_unit_and_lose_nothing() -> None:
     assert (bench.accumulator == bench.state.accumulator).all()
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("types", list(product(OPERAND_TYPES, repeat=2)))
 @pytest.mark.parametrize("delay", [1, 9, 30, 55, 90])
 def test_abort(delay: int, types: tuple[ElementType, ElementType]) -> None:

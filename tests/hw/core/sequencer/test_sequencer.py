@@ -125,6 +125,7 @@ def check(block: Block) -> None:
     assert block.commands == expected.commands
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 @pytest.mark.parametrize(("idle", "pause"), [(0, 0), (0.3, 0.3)])
 def test_random_programs(config: ChipConfig, idle: float, pause: float) -> None:
@@ -136,6 +137,7 @@ def test_random_programs(config: ChipConfig, idle: float, pause: float) -> None:
         assert block.core == 0
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 def test_sizes(config: ChipConfig) -> None:
     """Every count of arguments and odd lengths of programs; other registers are zero, whatever was before."""
@@ -177,6 +179,7 @@ def test_shortest_program() -> None:
     assert [b.core for b in blocks] == [2, 2]
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 def test_held_program(config: ChipConfig) -> None:
     first = random_block(11, 25)
@@ -217,6 +220,7 @@ def test_what_is_not_held() -> None:
         assert block.runs == runs
 
 
+@pytest.mark.slow
 def test_random_launches() -> None:
     """With and without arguments in the message, tags equal and different."""
     rng = random.Random(21)
@@ -240,6 +244,7 @@ def test_random_launches() -> None:
         assert len(block.runs) == fetches + (len(block.args) > INLINE_ARGS)
 
 
+@pytest.mark.some(2)
 @pytest.mark.usefixtures("compiled_anew")
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 def test_split_of_a_program(config: ChipConfig, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -315,6 +320,7 @@ def test_cycles() -> None:
         assert (name, block.issued[-1] - block.issued[1]) == (name, 2 + cost)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("config", WIDTHS, ids=lambda c: f"{c.bus_bytes} bytes")
 def test_cycles_of_a_block(config: ChipConfig) -> None:
     """From the launch to the first command and from the last command to the report."""

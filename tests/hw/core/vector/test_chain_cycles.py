@@ -40,6 +40,7 @@ TIMED = [
 """Chains, and the cycles that they take beyond a copy with a chain."""
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("rows", [1, 2, 61])
 def test_cycles(rows: int) -> None:
     """One row a cycle, and the latencies of the table of operations."""

@@ -219,6 +219,7 @@ def test_the_first_command_of_a_block_is_like_none_before(operand: Operand) -> N
     bench.run([command])
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("after", [0, 1, 2, 5, 9, 20, 33, 47, 60, 75, 90])
 @pytest.mark.parametrize("what", ["chain", "fold", "last"])
 def test_abort(what: str, after: int) -> None:

@@ -85,6 +85,7 @@ def test_every_illegal_chain() -> None:
     assert len(expected) > 200
 
 
+@pytest.mark.slow
 def test_more_that_means_nothing() -> None:
     """Chains that the chip does not have, folds without a meaning, and more rows than there may be."""
     bench, expected, commands = ChainBench(NANO, seed=1), [], []

@@ -38,6 +38,7 @@ def device(config: ChipConfig) -> Iterator[Device]:
         yield opened
 
 
+@pytest.mark.some(12)
 @on_chips(["bf16", "result"], RESULTS, has_bf16)
 def test_types_and_transpositions(device: Device, check: Check, bf16: bool, result: str) -> None:
     rng = np.random.default_rng(11)
@@ -46,6 +47,7 @@ def test_types_and_transpositions(device: Device, check: Check, bf16: bool, resu
         check(device, random_product(device.config, rng, sizes, bf16=bf16, result=result, trans=trans))
 
 
+@pytest.mark.some(12)
 @TYPES
 @pytest.mark.parametrize(
     "sizes", [(1, 1, 1), (1, 37, 41), (37, 1, 41), (37, 41, 1), (1, 1, 67), (1, 67, 1), (67, 1, 1)]
@@ -56,6 +58,7 @@ def test_sizes_of_one(device: Device, check: Check, bf16: bool, sizes: tuple[int
         check(device, random_product(device.config, rng, sizes, bf16=bf16, trans=trans))
 
 
+@pytest.mark.some(8)
 @TYPES
 @pytest.mark.parametrize("more", [-1, 0, 1])
 def test_sizes_close_to_a_tile(device: Device, check: Check, bf16: bool, more: int) -> None:
@@ -66,6 +69,7 @@ def test_sizes_close_to_a_tile(device: Device, check: Check, bf16: bool, more: i
         check(device, random_product(config, rng, sizes, bf16=bf16, trans=trans))
 
 
+@pytest.mark.some(12)
 @TYPES
 @pytest.mark.parametrize("batch", [(1, 1), (3, 3), (5, 0), (0, 5)], ids=str)
 def test_batches(device: Device, check: Check, bf16: bool, batch: tuple[int, int]) -> None:
@@ -75,6 +79,7 @@ def test_batches(device: Device, check: Check, bf16: bool, batch: tuple[int, int
         check(device, random_product(device.config, rng, sizes, bf16=bf16, trans=trans, batch=batch))
 
 
+@pytest.mark.some(6)
 @on_chips(["bf16", "result"], [r for r in RESULTS if r[1] in ("float32", "bfloat16")], has_bf16)
 def test_beta(device: Device, check: Check, bf16: bool, result: str) -> None:
     """The former contents of the result, times a factor, are added before relu."""
@@ -90,6 +95,7 @@ def test_beta(device: Device, check: Check, bf16: bool, result: str) -> None:
         )
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("seed", range(6))
 def test_random(device: Device, check: Check, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -48,6 +48,7 @@ def types(config: ChipConfig) -> list[tuple[bool, str]]:
     )
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("trans", TRANSPOSITIONS, ids=str)
 def test_types_batches_and_transpositions(device: Device, check: Check, trans: tuple[bool, bool]) -> None:
     rng = np.random.default_rng(1 + 2 * trans[0] + trans[1])
@@ -58,6 +59,7 @@ def test_types_batches_and_transpositions(device: Device, check: Check, trans: t
         )
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("batch", BATCHES, ids=str)
 @pytest.mark.parametrize(
     "sizes", [(1, 1, 1), (1, 37, 41), (37, 1, 41), (37, 41, 1), (1, 1, 67), (1, 67, 1), (67, 1, 1)]
@@ -69,6 +71,7 @@ def test_sizes_of_one(device: Device, check: Check, sizes: tuple[int, int, int],
         check(device, random_product(device.config, rng, sizes, trans=trans, batch=batch), rng)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("more", [0, 1])
 def test_sizes_close_to_a_tile(device: Device, check: Check, more: int) -> None:
     rng, config = np.random.default_rng(more), device.config
@@ -78,12 +81,14 @@ def test_sizes_close_to_a_tile(device: Device, check: Check, more: int) -> None:
         check(device, random_product(config, rng, sizes, bf16=bf16, trans=trans), rng)
 
 
+@pytest.mark.some(4)
 def test_primes(device: Device, check: Check) -> None:
     rng = np.random.default_rng(5)
     for trans in TRANSPOSITIONS:
         check(device, random_product(device.config, rng, (61, 43, 53), trans=trans, batch=(0, 0)), rng)
 
 
+@pytest.mark.some(4)
 def test_every_epilogue(
     device: Device, check: Check, epilogues: Callable[[ChipConfig, ElementType], list[Epilogue]]
 ) -> None:

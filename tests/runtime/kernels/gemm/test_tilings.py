@@ -156,7 +156,14 @@ def test_random_tilings(model: Device, put: Put, lay: Lay, seed: int) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("name", ["nano", "edge", *(pytest.param(n, marks=pytest.mark.slow) for n in ("base", "quad"))])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "nano",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("edge", "base")),
+        pytest.param("quad", marks=pytest.mark.campaign),
+    ],
+)
 def test_margins(put: Put, name: str) -> None:
     """Chunks and macro tiles of many widths, the last chunk short or not: no chunk is loaded over another's weights,
     even if memory is fast and products of a column tile are slow."""

@@ -11,7 +11,10 @@ from sley.runtime.device.device import Device
 from sley.runtime.device.program import Program
 from sley.sim.engines.options import default_engine
 
-ENGINES = ["model:base?memory=1M", *(["fast:edge?memory=1M"] if default_engine() == "fast" else [])]
+ENGINES = [
+    "model:base?memory=1M",
+    *([pytest.param("fast:edge?memory=1M", marks=pytest.mark.slow)] if default_engine() == "fast" else []),
+]
 HEADS, PAGES, TOKENS = 3, 11, 4
 """Heads of keys, pages of a sequence, and tokens in a page."""
 

@@ -56,6 +56,7 @@ def test_which_loops(shape: tuple[int, int, int], ahead: int) -> None:
     assert prepare(function, BASE, tile.Schedule(prefetch=False)).early == {}
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(("m", "k", "n"), [(32, 160, 64), (33, 161, 65), (70, 400, 130)])
 @pytest.mark.parametrize("shape", [(32, 64, 80), (16, 128, 96)], ids=str)
 def test_results(base: Device, m: int, k: int, n: int, shape: tuple[int, int, int]) -> None:
@@ -75,6 +76,7 @@ def test_places(base: Device, kernel: tile.Kernel, ahead: int) -> None:
     assert (found["c"].view(np.float32) == a @ b).all()
 
 
+@pytest.mark.slow
 def test_it_is_faster() -> None:
     with Device.open("model:base?memory=16M&cycles=on&values=off") as device:
         arrays = [device.zeros((256, 256), BF16) for _ in range(3)]
@@ -124,6 +126,7 @@ def attention(q: Any, k: Any, v: Any, out: Any, rows: int = 16, keys: int = 32) 
     tile.store(out, (row, 0), (total / sums).to(out.dtype))
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("rows", [16, 24])
 @pytest.mark.parametrize("buffer", [1, 2, 4])
 def test_products_ahead(base: Device, rows: int, buffer: int) -> None:

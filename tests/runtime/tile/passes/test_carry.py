@@ -70,7 +70,7 @@ def test_copies(base: Device, kernel: tile.Kernel, copies: int) -> None:
     a, b = (random.integers(-4, 5, shape).astype(BF16) for shape in ((20, 64), (64, 40)))
     arrays = {"a": a, "b": b, "out": np.zeros((20, 40), np.float32)}
     function = kernel.function(types_of(arrays), {}, (1, 1, 1))
-    lower(function)
+    lower(function, 16)
     (loop,) = (op for op in function.body.ops if op.body is not None)
     assert loop.body is not None
     plain = [

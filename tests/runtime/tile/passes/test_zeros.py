@@ -46,7 +46,7 @@ def used_twice(a: Any, b: Any, out: Any) -> None:
 
 def fresh(function: Function) -> list[int | None]:
     """What each dot begins with behind the pass."""
-    lower(function)
+    lower(function, 16)
     replace_zeros(function)
     return [op.attributes.get("fresh") for op in function.body.walk() if op.name == "dot"]
 

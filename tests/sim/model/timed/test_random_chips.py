@@ -11,11 +11,18 @@ from sley.driver.device import Driver
 from sley.runtime import Device
 from sley.sim.engines.options import default_engine
 
-DEFAULT, SLOW = (15, 36), (1, 2, 4, 8, 14, 16, 22, 25, 29, 31, 35, 39)
+DEFAULT, SLOW, CAMPAIGN = (15,), (22, 31, 36), (1, 2, 4, 8, 14, 16, 25, 29, 35, 39)
 
 
 @pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
-@pytest.mark.parametrize("seed", [*DEFAULT, *(pytest.param(seed, marks=pytest.mark.slow) for seed in SLOW)])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *DEFAULT,
+        *(pytest.param(seed, marks=pytest.mark.slow) for seed in SLOW),
+        *(pytest.param(seed, marks=pytest.mark.campaign) for seed in CAMPAIGN),
+    ],
+)
 def test_random_chip(seed: int, tmp_path: Path, check: Callable[..., None]) -> None:
     config = random_chip(seed)
     path = tmp_path / "chip.json"

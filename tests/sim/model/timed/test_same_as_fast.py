@@ -17,7 +17,7 @@ from sley.sim.engines.options import default_engine
 
 pytestmark = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
 
-CHIPS = ["nano", "edge", *(pytest.param(name, marks=pytest.mark.slow) for name in ("base", "quad"))]
+CHIPS = ["nano", *(pytest.param(name, marks=pytest.mark.slow) for name in ("edge", "base", "quad"))]
 
 
 @pytest.fixture(params=CHIPS)

@@ -18,6 +18,6 @@ LEFT_OUT = (
 )
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_every_cycle_is_the_same(run_with: Callable[..., None]) -> None:
     run_with(Path(__file__).with_name("paired_engine.py"), TESTS, LEFT_OUT)

@@ -1,6 +1,7 @@
 """The autotiler: the tiling of a GEMM that an estimate finds fastest."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 
@@ -32,7 +33,23 @@ that are interleaved on the way."""
 def plan(config: ChipConfig, problem: Problem) -> Plan:
     """The tiling that was measured to be the fastest, if ``sley tune`` has done that for this problem and chip;
     otherwise the fastest one by the estimate, which depends on nothing but the arguments."""
+    for products in _watching:
+        products.append(problem)
     return tuned(config).get(problem) or _planned(config, problem)
+
+
+_watching: list[list[Problem]] = []
+
+
+@contextmanager
+def planned_products() -> Iterator[list[Problem]]:
+    """Products that are planned inside, in their order: those of a call."""
+    products: list[Problem] = []
+    _watching.append(products)
+    try:
+        yield products
+    finally:
+        _watching.remove(products)
 
 
 @lru_cache(maxsize=4096)

@@ -1,4 +1,4 @@
-"""Attention of one token of each request to the tokens in its cache."""
+"""Attention of a token to those before it, in the cache."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ def attend(
     scales: Any,
     parts: int,
 ) -> None:
-    """softmax(q · k^T / sqrt(head)) · v of each head, a block a request, rounded to bfloat16, to q and scales.
+    """softmax(q · k^T / sqrt(head)) · v of each head, rounded to bfloat16, to q and scales.
 
     Heads are lanes: scores have a row for each key, so the softmax goes along rows, and the array keeps queries, then
     powers, while keys and values pass.
 
-    queries: [requests, heads, key heads · head] bfloat16, of each head zeros but in the columns of its own key head.
-    keys, values: [slots, key heads · head] bfloat16. slots: [requests, keys] int32, where keys are; mask: [requests, keys]
-    float32, 0, or -inf where there is none. out: [requests, key heads · head, heads] bfloat16, for temporary values.
-    q: [parts · requests, key heads, heads of each, head] int8.
+    queries: [heads, key heads · head] bfloat16, of each head zeros but in the columns of its own key head. keys,
+    values: [slots, key heads · head] bfloat16. slots: [1, keys] int32, where keys are, in bytes from the first slot on;
+    mask: [1, keys] float32, 0, or -inf where there is none. out: [key heads · head, heads] bfloat16, for temporary
+    values. q: [parts, key heads, heads of each, head] int8.
     """
-    request, (heads, width) = tile.block_id(), queries.shape[1:]
+    heads, width = queries.shape
     key_heads, group, head = q.shape[1:]
     factor = math.log2(math.e) / math.sqrt(head)
-    query = tile.load(queries, (request, 0, 0), (heads, width)).T
+    query = tile.load(queries, (0, 0), (heads, width)).T
     most, total = tile.full((1, heads), -float("inf")), tile.zeros((1, heads))
     result = tile.zeros((width, heads))
     for first in range(0, slots.shape[1], KEYS):
-        numbers = tile.load(slots, (request, first), (1, KEYS))
-        scores = tile.dot(tile.gather(keys, (0, 0), numbers, width), query)
-        scores = scores + tile.load(mask, (request, first), (KEYS, 1), axes=(1, None))
+        numbers = tile.load(slots, (0, first), (1, KEYS))
+        scores = tile.dot(tile.gather(keys, (0, 0), numbers, width, in_bytes=True), query)
+        scores = scores + tile.load(mask, (0, first), (KEYS, 1), axes=(1, None))
         higher = tile.maximum(most, scores.max(0))
         powers, faded = tile.exp2((scores - higher) * factor), tile.exp2((most - higher) * factor)
         total = total * faded + powers.sum(0)
-        seen = tile.gather(values, (0, 0), numbers, width).T
+        seen = tile.gather(values, (0, 0), numbers, width, in_bytes=True).T
         result = result * faded + tile.dot(seen, powers.to(queries.dtype))
         most = higher
-    tile.store(out, (request, 0, 0), (result * tile.reciprocal(total)).to(out.dtype))
+    tile.store(out, (0, 0), (result * tile.reciprocal(total)).to(out.dtype))
     peak = tile.zeros((1, 1))
     for own in range(key_heads):
-        mine = tile.load(out, (request, own * head, own * group), (group, head), axes=(2, 1))
+        mine = tile.load(out, (own * head, own * group), (group, head), axes=(1, 0))
         peak = tile.maximum(peak, layout.largest(mine.to(np.float32), True))
     scale = scale_of(peak, parts)
-    tile.store(scales, (request, 0), scale)
+    tile.store(scales, (0, 0), scale)
     inverse = tile.reciprocal(scale)
     for own in range(key_heads):
-        mine = tile.load(out, (request, own * head, own * group), (group, head), axes=(2, 1)).to(np.float32)
-        store_parts(q, (request, own, 0, 0), mine, inverse, parts, axes=(2, 3))
+        mine = tile.load(out, (own * head, own * group), (group, head), axes=(1, 0)).to(np.float32)
+        store_parts(q, (0, own, 0, 0), mine, inverse, parts, axes=(2, 3))

@@ -19,58 +19,42 @@ def turned(a: Any, b: Any, cos: Any, sin: Any) -> list[Any]:
     return [a * cos - b * sin, b * cos + a * sin]
 
 
-def _part(
-    sums: Any, scale: Any, weights: Any, request: Any, heads: tuple[int, int], columns: tuple[int, int], parts: int
-) -> Any:
-    """Heads and columns of a token, from the first one on so many."""
-    (first, rows), (column, count) = heads, columns
-    factor = tile.load(weights, (first, column), (rows, count))
-    place, shape, axes = (request, first, column), (rows, count), (1, 2)
-    high = tile.load(sums, place, shape, axes=axes)
-    low = tile.load(sums, (request + sums.shape[0] // 2, first, column), shape, axes=axes) if parts == 2 else None
-    return in_fp32(high, low, scale, factor)
-
-
 @tile.kernel
 def heads_of_token(
-    sums: Any,
-    scales: Any,
-    weights: Any,
+    products: Any,
     cosines: Any,
     sines: Any,
-    positions: Any,
-    slots: Any,
+    position: Any,
+    slot: Any,
     queries: Any,
     keys: Any,
     values: Any,
     key_heads: int,
-    parts: int,
 ) -> None:
-    """For one token of each request, a block each.
+    """For one token of a request.
 
-    sums: [parts · requests, heads of queries, keys, values, head]. cosines, sines: [positions, head / 2]. positions,
-    slots: [1, requests], int32, the rows of these and of the cache. queries: [requests, heads, key heads · head]
-    bfloat16, of each head zeros but in the columns of its own key head. keys, values: [slots, key heads, head] bfloat16.
+    products: [heads of queries, keys, values, head] float32. cosines, sines: [positions, head / 2]. position, slot: [1,
+    1], int32, the row of these and of the cache. queries: [heads, key heads · head] bfloat16, of each head zeros but in
+    the columns of its own key head. keys, values: [slots, key heads, head] bfloat16.
     """
-    request, half = tile.block_id(), keys.shape[2] // 2
-    count, dtype = queries.shape[1], queries.dtype
+    half, count, dtype = keys.shape[2] // 2, queries.shape[0], queries.dtype
     group = count // key_heads
-    scale, place = tile.load(scales, (request, 0), (1, 1)), tile.load(positions, (0, request), (1, 1))
+    place = tile.load(position, (0, 0), (1, 1))
     cos, sin = tile.gather(cosines, (0, 0), place, half), tile.gather(sines, (0, 0), place, half)
-    a, b = [_part(sums, scale, weights, request, (0, count), (at, half), parts) for at in (0, half)]
+    a, b = [tile.load(products, (0, at), (count, half)) for at in (0, half)]
     for number, mine in enumerate(turned(a, b, cos, sin)):
         head = tile.iota(mine.shape, 0)
         for own in range(key_heads):
             kept = (head >= own * group) & (head < (own + 1) * group)
-            tile.store(queries, (request, 0, half * (2 * own + number)), tile.where(kept, mine, 0.0).to(dtype))
-    slot = tile.load(slots, (0, request), (1, 1))
+            tile.store(queries, (0, half * (2 * own + number)), tile.where(kept, mine, 0.0).to(dtype))
+    row = tile.load(slot, (0, 0), (1, 1))
     for own in range(key_heads):
         first = count + own
-        c, d = [_part(sums, scale, weights, request, (first, 1), (at, half), parts) for at in (0, half)]
+        c, d = [tile.load(products, (first, at), (1, half)) for at in (0, half)]
         for half_number, new in enumerate(turned(c, d, cos, sin)):
-            tile.scatter(keys, (0, own, half * half_number), slot, new.to(dtype), axes=(0, 2))
-        value = _part(sums, scale, weights, request, (first + key_heads, 1), (0, 2 * half), parts)
-        tile.scatter(values, (0, own, 0), slot, value.to(dtype), axes=(0, 2))
+            tile.scatter(keys, (0, own, half * half_number), row, new.to(dtype), axes=(0, 2))
+        value = tile.load(products, (first + key_heads, 0), (1, 2 * half))
+        tile.scatter(values, (0, own, 0), row, value.to(dtype), axes=(0, 2))
 
 
 def _rows(

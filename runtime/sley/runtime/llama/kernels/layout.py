@@ -2,8 +2,8 @@
 
 Arrays have three axes, [tokens, rows, columns]. With one row, a tile has a token in each row, which suits many
 tokens. With as many columns as the chip has lanes, a tile is one token, and an operation on all of its elements is a
-single instruction, which suits few of them. Statistics of a token are sums and maxima along ``columns``, then, if a token
-has several rows, along ``rows``, of [columns] partial results: rows first, then columns.
+single instruction, which suits few of them. Statistics of a token that has several rows go along rows first, then along
+columns: bits of a sum depend on it.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def is_folded(array: Any) -> bool:
     return bool(array.shape[1] > 1)
 
 
-def load(array: Any, row: Any, rows: int, first: int = 0, count: int | None = None) -> Any:
+def load(array: Any, row: Any, rows: int, first: Any = 0, count: int | None = None) -> Any:
     """``rows`` tokens, or the one at ``row``; of their rows, or columns, ``count`` from ``first`` on."""
     if is_folded(array):
         return tile.load(array, (row, first, 0), (count or array.shape[1], array.shape[2]), axes=(1, 2))
     return tile.load(array, (row, 0, first), (rows, count or array.shape[2]), axes=(0, 2))
 
 
-def load_shared(array: Any, first: int = 0, count: int | None = None) -> Any:
+def load_shared(array: Any, first: Any = 0, count: int | None = None) -> Any:
     """What is the same for all tokens, [1, rows, columns]."""
     if is_folded(array):
         return tile.load(array, (0, first, 0), (count or array.shape[1], array.shape[2]), axes=(1, 2))

@@ -1,7 +1,7 @@
 """Tokens of fp32 as one or two rows of int8, and sums of their products as fp32 again; parts of tile kernels.
 
-With one part, x is q · s, s being the largest |x| of the token by 127. With two, x is (128 · high + low) · s, s being the
-largest by 127 · 128: 15 bits. In memory the high parts of all tokens come first, then the low ones, so a product of
+With one part, x is q · s, s being the largest |x| of the token by 127. With two, x is (128 · high + low) · s, s being
+the largest by 127 · 128: 15 bits. In memory the high parts of all tokens come first, then the low ones, so a product of
 matrices sees twice the rows, and finds them behind the same weights.
 """
 
@@ -54,9 +54,12 @@ def in_fp32(high: Any, low: Any, scale: Any, weights: Any) -> Any:
 
 
 def products(
-    sums: Any, scales: Any, weights: Any, row: Any, rows: int, parts: int, first: int = 0, count: int | None = None
+    sums: Any, scales: Any, weights: Any, row: Any, rows: int, parts: int, first: Any = 0, count: int | None = None
 ) -> Any:
-    """Products of tokens in fp32; of their rows, or columns, ``count`` from ``first`` on."""
+    """Products of tokens in fp32; of their rows, or columns, ``count`` from ``first`` on. Without scales and weights
+    sums are such products already."""
+    if scales is None:
+        return layout.load(sums, row, rows, first, count)
     scale = tile.load(scales, (row, 0), (1 if layout.is_folded(sums) else rows, 1))
     high = layout.load(sums, row, rows, first, count)
     low = layout.load(sums, row + sums.shape[0] // 2, rows, first, count) if parts == 2 else None

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from sley.abi.instructions import LOOP_DEPTH
 from sley.runtime.assembler.operands import Semaphore
 from sley.runtime.device.program import Program
+from sley.runtime.tile.emit.folds import emit_fold
 from sley.runtime.tile.emit.iotas import emit_iota
 from sley.runtime.tile.emit.joins import emit_join
 from sley.runtime.tile.emit.products import emit_dot
@@ -21,7 +22,7 @@ from sley.runtime.tile.operations import LOADS, STORES, UNITS, TileError
 from sley.runtime.tile.passes.order import Channel, Early, Order
 from sley.runtime.tile.types import IndexType
 
-INNER_LOOPS = {"dot": 2, "chain": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1, "spread": 0}
+INNER_LOOPS = {"dot": 2, "chain": 1, "fold": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1, "spread": 0}
 """Hardware loops that the instructions of an operation may need."""
 
 
@@ -72,6 +73,8 @@ class Emitter:
             emit_transfer(self.room, op)
         elif op.name == "chain":
             emit_chain(self.room, op)
+        elif op.name == "fold":
+            emit_fold(self.room, op)
         elif op.name == "reduce":
             emit_reduce(self.room, op)
         elif op.name == "spread":

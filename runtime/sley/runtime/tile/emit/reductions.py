@@ -10,6 +10,7 @@ from sley.abi.instructions import VectorRow
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import IDENTITY, JOIN, BinaryOp, Reduction
+from sley.runtime.assembler.operands import Register
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import for_chunks, read_as
 from sley.runtime.tile.ir import Op, tile_shape, tile_type
@@ -92,9 +93,15 @@ def _along_columns(room: Room, op: Op, reduction: Reduction, dtype: ElementType)
         if rest:
             stages = replace(masked, binary2=join, binary2_operand=Operand.LATE0, late0=Late.B) if whole else masked
             read(a, result, rows, chain=room.chain(stages))
-        exchanged = replace(joined, late0=Late.A, late0_lanes=Lanes.EXCHANGE)
-        distance = 1
-        while distance < n:
-            room.parameters.set(Unit.VECTOR, exchange=distance)
-            vector(result, result, rows, chain=room.chain(exchanged))
-            distance *= 2
+        exchange_lanes(room, result, rows, reduction, dtype)
+
+
+def exchange_lanes(room: Room, at: Register, rows: int, reduction: Reduction, dtype: ElementType) -> None:
+    """Joins all lanes of rows in the accumulators, in place, so that each lane has the result."""
+    exchanged = Chain(binary2=JOIN[reduction], binary2_operand=Operand.LATE0, late0=Late.A, late0_lanes=Lanes.EXCHANGE)
+    room.parameters.set(Unit.VECTOR, a_stride=1, out_stride=1)
+    distance = 1
+    while distance < room.config.array:
+        room.parameters.set(Unit.VECTOR, exchange=distance)
+        room.k.vector(at, at, rows, dtype=dtype, out=dtype, chain=room.chain(exchanged))
+        distance *= 2

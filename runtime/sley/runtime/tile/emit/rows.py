@@ -64,7 +64,7 @@ def emit_chain(room: Room, op: Op) -> None:
     k, stages, whole = room.k, op.attributes["stages"], op.attributes["shape"]
     plain = None if room.config.vector_chains else flags_of(room, op)
     if plain is None:
-        _splats(room, op)
+        write_splats(room, op)
     values = [value for value in op.operands if isinstance(value.type, TileType)] or [op.result]
     count = -(-whole[1] // room.config.array)
     walks = [Walk.of(room, value, whole) for value in (*values, op.result)]
@@ -112,7 +112,7 @@ def emit_chain(room: Room, op: Op) -> None:
                 **(Flags(chain=room.chain(stages)) if plain is None else plain),
             )
             if chunk + 1 < count:
-                _advance(room, walks, at, chunk)
+                advance(room, walks, at, chunk)
                 if isinstance(base, Register) and op.attributes["iota"][1]:
                     k.add(base, base, op.attributes["iota"][1] * room.config.array)
 
@@ -141,7 +141,7 @@ def _clear(room: Room, op: Op) -> None:
         )
 
 
-def _splats(room: Room, op: Op) -> None:
+def write_splats(room: Room, op: Op) -> None:
     """Writes splats: numbers, and indices in their slots."""
     indices = [value for value in op.operands if not isinstance(value.type, TileType)]
     slots = dict(zip(op.attributes["slots"], indices, strict=False))
@@ -163,7 +163,8 @@ def _iota(room: Room, op: Op, into: Register, count: int) -> Value:
     return base
 
 
-def _advance(room: Room, walks: Sequence[Walk], at: Sequence[Value], chunk: int) -> None:
+def advance(room: Room, walks: Sequence[Walk], at: Sequence[Value], chunk: int) -> None:
+    """Rows of the operands of the next chunk."""
     for walk, row in zip(walks, at, strict=True):
         step = walk.offsets[chunk + 1] - walk.offsets[chunk]
         if step:

@@ -8,7 +8,7 @@ from sley.runtime.tile.ir import Function, Op
 from sley.runtime.tile.operations import TileError
 from sley.runtime.tile.types import TileType
 
-CHAINED = ("reduce", "join", "iota", "transpose", "spread")
+CHAINED = ("fold", "reduce", "join", "iota", "transpose", "spread")
 LISTED = ("gather", "scatter")
 
 
@@ -29,7 +29,7 @@ def _problem(op: Op, config: ChipConfig) -> str | None:
         return f"{op.name} takes lists, and the chip {config.name} has none: its gather is off"
     if op.name in CHAINED and not config.vector_chains:
         return f"{op.name} takes chains, and the chip {config.name} has no chains: its vector_chains is 0"
-    function = op.attributes["stages"].function if op.name == "chain" else None
+    function = op.attributes["stages"].function if "stages" in op.attributes else None
     if function is not None and function not in config.vector_functions:
         known = ", ".join(known.name.lower() for known in config.vector_functions)
         name = function.name.lower()

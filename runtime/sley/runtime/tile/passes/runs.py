@@ -60,9 +60,10 @@ def _list(op: Op, block: Block, function: Function) -> None:
         )
     pitch = array.strides[op.attributes["axes"][along]] * array.dtype.bytes
     place, number = block.ops.index(op), LISTS[op.name]
-    factor = _added(block, place, "full", [], op.line, value=pitch, dtype=ElementType.INT32, shape=(1, 1))
-    bytes = _added(block, place + 1, "binary", [op.operands[number], factor.result], op.line, kind="mul")
-    op.operands[number], op.attributes["unit"] = bytes.result, pitch
+    if op.attributes["unit"] != pitch:
+        factor = _added(block, place, "full", [], op.line, value=pitch, dtype=ElementType.INT32, shape=(1, 1))
+        bytes = _added(block, place + 1, "binary", [op.operands[number], factor.result], op.line, kind="mul")
+        op.operands[number], op.attributes["unit"] = bytes.result, pitch
     if along and not transposed(op):
         op.attributes["along"] = 0
         _load(op, block, function)

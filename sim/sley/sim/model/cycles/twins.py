@@ -69,11 +69,9 @@ from sley.hw.noc.routes import request_pairs, response_pairs, turns
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.fast.run.simulation import Simulation
 from sley.sim.model.compiled.header import header
-from sley.sim.model.compiled.library import build
+from sley.sim.model.compiled.library import SOON_DONE, build
 
 FOLDER = Path(__file__).parent
-SOON_DONE = ("-O1",)
-"""Compiling for a bench takes longer than running there."""
 _COMPARED, _UNSEEN = -1, -2
 """When an output is compared: always, never. See ``twin.h``."""
 _BEFORE = 2
@@ -223,9 +221,12 @@ class TwinError(AssertionError):
 
 
 @cache
-def _library(config: ChipConfig) -> ctypes.CDLL:
-    sources = {"abi.h": header(config), "nodes.h": _nodes(config)}
-    return ctypes.CDLL(str(build(FOLDER / "twins.c", sources, SOON_DONE)))
+def _library(config: ChipConfig, name: str) -> ctypes.CDLL:
+    """The twin alone: to compile them all takes longer than most benches run."""
+    block, ports = name.title().replace("_", ""), f"{name.upper()}_PORTS"
+    chosen = f'#include "{name}.h"\nTWIN({block}, {name}, {ports})\n'
+    sources = {"abi.h": header(config), "nodes.h": _nodes(config), "chosen.h": chosen}
+    return ctypes.CDLL(str(build(FOLDER / "twins.c", sources, SOON_DONE, (FOLDER,))))
 
 
 Part = Callable[[Any], Awaitable[None]]
@@ -260,7 +261,7 @@ class Beside:
 
     def __init__(self, dut: Any, twin: Twin) -> None:
         self._name, self._parameters = type(dut).__name__, twin.parameters(dut)
-        library = _library(twin.config(dut))
+        library = _library(twin.config(dut), twin.name)
         ports = _ports(library, twin.name)
         inputs, outputs = ([path for kind, path in ports if kind == which] for which in "IO")
         names = [path.partition("?")[0] for path in (*inputs, *outputs)]

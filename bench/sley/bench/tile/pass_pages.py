@@ -1,0 +1,193 @@
+"""Pages on the passes of the tile compiler: a kernel, and its IR before and behind each, as ``SLEY_DUMP`` prints it."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sley.abi.types import ElementType
+from sley.runtime import tile
+from sley.runtime.tile.compiler import PASSES, lower
+from sley.runtime.tile.ir import Function
+from sley.runtime.tile.text import printed
+from sley.runtime.tile.types import ArrayType
+
+BF16, FP32, INT8 = ElementType.BF16, ElementType.FP32, ElementType.INT8
+_LINE = re.compile(r" @\d+")
+LANES = 16
+"""N of the chip that the pages are for."""
+
+
+@tile.kernel
+def distances(x: Any, out: Any) -> None:
+    values = tile.load(x, (tile.block_id() * 8, 0), (8, 32))
+    _largest = values.max(1)
+    tile.store(out, (tile.block_id() * 8, 0), values - values.min(1))
+
+
+@tile.kernel
+def softmax(x: Any, out: Any) -> None:
+    values = tile.load(x, (tile.block_id() * 16, 0), (16, 64), fill=-float("inf"))
+    powers = tile.exp(values - values.max(1))
+    tile.store(out, (tile.block_id() * 16, 0), (powers / powers.sum(1)).to(out.dtype))
+
+
+@tile.kernel
+def scores(q: Any, k: Any, out: Any) -> None:
+    a, b = tile.load(q, (0, 0), (16, 32)), tile.load(k, (0, 0), (16, 32))
+    tile.store(out, (0, 0), (tile.dot(a, b.T, tile.zeros((16, 16))) * 0.25).to(out.dtype))
+
+
+@tile.kernel
+def squares(x: Any, out: Any) -> None:
+    values = tile.load(x, (0, 0), (16, 16))
+    total = tile.dot(values, values, tile.zeros((16, 16), tile.sums_of(x.dtype)))
+    tile.store(out, (0, 0), total)
+
+
+@tile.kernel
+def columns(x: Any, out: Any) -> None:
+    tile.store(out, (0, 0), tile.load(x, (0, 0), (16, 16), axes=(1, 0)) * 2.0)
+
+
+@tile.kernel
+def scaled(x: Any, scale: Any, out: Any) -> None:
+    factors = tile.load(scale, (0, 0), (16, 1))
+    tile.store(out, (0, 0), (tile.load(x, (0, 0), (16, 32)) * factors).to(out.dtype))
+
+
+@tile.kernel
+def causal(x: Any, out: Any) -> None:
+    values = tile.load(x, (0, 0), (16, 16))
+    seen = tile.iota((16, 16), 1) <= tile.iota((16, 16), 0)
+    tile.store(out, (0, 0), tile.where(seen, values, -1e30))
+
+
+@tile.kernel
+def ends(x: Any, out: Any) -> None:
+    total = last = tile.zeros((16, 16))
+    for k in range(0, 64, 16):
+        last = tile.load(x, (0, k), (16, 16))
+        total = total + last
+    tile.store(out, (0, 0), total - last)
+
+
+def array(dtype: ElementType, *shape: int) -> ArrayType:
+    strides = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
+    return ArrayType(dtype, shape, tuple(strides))
+
+
+@dataclass(frozen=True)
+class Example:
+    """A kernel that a pass changes, and what it is compiled for."""
+
+    kernel: tile.Kernel
+    arrays: dict[str, ArrayType]
+    grid: tuple[int, int, int] = (1, 1, 1)
+
+    def function(self) -> Function:
+        return self.kernel.function(dict(self.arrays), {}, self.grid)
+
+
+_ROWS = {"x": array(BF16, 64, 64), "out": array(BF16, 64, 64)}
+_SOFTMAX = Example(softmax, _ROWS, (4, 1, 1))
+_SQUARE = {"x": array(FP32, 16, 16), "out": array(FP32, 16, 16)}
+EXAMPLES: dict[str, Example] = {
+    "simplify": Example(distances, {"x": array(FP32, 64, 32), "out": array(FP32, 64, 32)}, (8, 1, 1)),
+    "common": _SOFTMAX,
+    "exact": _SOFTMAX,
+    "recompute": _SOFTMAX,
+    "transposes": Example(scores, {"q": array(BF16, 16, 32), "k": array(BF16, 16, 32), "out": array(BF16, 16, 16)}),
+    "weights": Example(squares, {"x": array(INT8, 16, 16), "out": array(ElementType.INT32, 16, 16)}),
+    "runs": Example(columns, _SQUARE),
+    "spread": Example(scaled, {"x": array(BF16, 16, 32), "scale": array(FP32, 16, 1), "out": array(BF16, 16, 32)}),
+    "masks": Example(causal, _SQUARE),
+    "chains": _SOFTMAX,
+    "folds": _SOFTMAX,
+    "carry": Example(ends, {"x": array(FP32, 16, 64), "out": array(FP32, 16, 16)}),
+}
+
+
+def before_and_behind(name: str) -> tuple[str, str]:
+    """The text of a pass's example before it and behind it."""
+    texts: list[str] = []
+    names: list[str] = []
+
+    def watch(passed: str, function: Function) -> None:
+        names.append(passed)
+        texts.append(_LINE.sub("", printed(function)))
+
+    lower(EXAMPLES[name].function(), LANES, watch)
+    place = names.index(name)
+    return texts[place - 1], texts[place]
+
+
+def page(name: str) -> str:
+    """The page of a pass."""
+    run: Callable[..., None] = PASSES[name]
+    module = sys.modules[run.__module__]
+    head, _, rest = (module.__doc__ or "").partition("\n\n")
+    source = inspect.getsource(EXAMPLES[name].kernel.__wrapped__)  # type: ignore[attr-defined]
+    before, behind = before_and_behind(name)
+    order = list(PASSES)
+    place = order.index(name)
+    near = [f"[{other}]({other}.md)" for other in order[max(place - 1, 0) : place + 2] if other != name]
+    return (
+        f"# The pass {name}\n\n"
+        f"`{module.__name__.replace('.', '/')}.py`, pass {place + 1} of {len(order)}, "
+        f"beside {' and '.join(near)}. Written by `sley bench passes`; do not edit.\n\n"
+        f"{_flowed(head)}\n\n{_flowed(rest)}\n\n"
+        f"The kernel:\n\n```text\n{source}```\n\n"
+        f"Before:\n\n```text\n{before}```\n\n"
+        f"Behind it, as `SLEY_DUMP={name}` prints it (lines that are new begin with `+` here, those that are gone are "
+        f"above):\n\n```text\n{_marked(before, behind)}```\n"
+    )
+
+
+def _flowed(text: str) -> str:
+    """Paragraphs of a docstring, each on one line."""
+    paragraphs = [" ".join(part.split()) for part in text.strip().split("\n\n")]
+    return "\n\n".join(part.replace("``", "`") for part in paragraphs)
+
+
+def _marked(before: str, behind: str) -> str:
+    """Lines with + where they are new: numbers of values, which all change with one that is new, do not count."""
+    known = Counter(map(_without_numbers, before.splitlines()))
+    marked = ""
+    for line in behind.splitlines():
+        old = known[_without_numbers(line)] > 0
+        known[_without_numbers(line)] -= old
+        marked += f"{' ' if old else '+'} {line}\n"
+    return marked
+
+
+def _without_numbers(line: str) -> str:
+    words = line.split()
+    return " ".join(word for word in words if not word.startswith("%")) + str(line.count("%"))
+
+
+def pages() -> dict[str, str]:
+    """All pages by their names, and the first one."""
+    rows = "\n".join(f"| {number} | [{name}]({name}.md) | {_first(name)} |" for number, name in enumerate(PASSES, 1))
+    index = (
+        "# How the compiler works\n\n"
+        "A kernel of the [tile language](../../guides/tile.md) goes through these passes, one behind the other. Each "
+        "has a page with a kernel that it changes, and what that was before and is behind it. The interpreter runs the "
+        "text behind every one of them, and must give the same bits as the chip. What follows them, from zeros to "
+        "instructions, is on the page of the [tile compiler](../tile.md#the-passes). Written by `sley bench passes`; "
+        "do not edit.\n\n"
+        f"| | pass | what it does |\n|---|---|---|\n{rows}\n"
+    )
+    return {"index": index, **{name: page(name) for name in PASSES}}
+
+
+def _first(name: str) -> str:
+    doc = sys.modules[PASSES[name].__module__].__doc__ or ""
+    return _flowed(doc.partition("\n\n")[0])

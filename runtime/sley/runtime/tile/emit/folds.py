@@ -1,0 +1,96 @@
+"""Instructions of the vector unit: chains whose rows are reduced as they are made."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from sley.abi.faults import Unit
+from sley.abi.instructions import Space
+from sley.abi.types import ElementType
+from sley.abi.vector.chains import Chain, Late, Operand
+from sley.abi.vector.operations import JOIN, BinaryOp
+from sley.runtime.tile.emit.reductions import FOLDED, exchange_lanes
+from sley.runtime.tile.emit.room import Room
+from sley.runtime.tile.emit.rows import Walk, advance, for_chunks, read_as, write_splats
+from sley.runtime.tile.ir import Op
+from sley.runtime.tile.operations import REDUCTIONS
+from sley.runtime.tile.passes.folds import free_late
+from sley.runtime.tile.types import TileType
+
+
+def emit_fold(room: Room, op: Op) -> None:
+    """Along axis 0 into a row register; along axis 1 each N columns join the result so far, then lanes each other."""
+    k, whole, along = room.k, op.attributes["shape"], op.attributes["axis"] == 1
+    reduction, stages = REDUCTIONS[op.attributes["kind"]], op.attributes["stages"]
+    write_splats(room, op)
+    values = [value for value in op.operands if isinstance(value.type, TileType)]
+    count = -(-whole[1] // room.config.array)
+    walks = [Walk.of(room, value, whole) for value in values]
+    period = max(max(walk.halves) + 1 for walk in walks)
+    names = ["a", *(name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used)]
+    with ExitStack() as stack:
+        at = []
+        for name, value, walk in zip(names, values, walks, strict=True):
+            moves = name == "a" or (count > 1 and walk.offsets[-1] > 0)
+            (register,) = stack.enter_context(k.scratch(name))
+            at.append(room.row(value, register) if moves else room.place(value, register))
+            room.parameters.set(Unit.VECTOR, **{f"{name}_stride": walk.step})
+            if name != "a" and not (moves and count > 1):
+                room.parameters.set(Unit.VECTOR, **{f"{name}_row": at[-1]})
+        (out,) = stack.enter_context(k.scratch("out"))
+        room.row(op.result, out)
+        room.parameters.set(Unit.VECTOR, out_stride=int(along))
+        vector = partial(k.vector, dtype=op.attributes["computed"], out=op.attributes["dtype"])
+        spaces = [read_as(room, value) for value in values]
+
+        def flags(chunk: int) -> dict[str, Any]:
+            found: dict[str, Any] = {"a_space": spaces[0][0], "a_type": spaces[0][1]}
+            found["a_half"] = walks[0].halves[chunk]
+            if stages.uses_b:
+                found |= {"b_space": spaces[1][0], "b_type": spaces[1][1], "b_half": walks[1].halves[chunk]}
+            return found
+
+        def rows_of_others() -> None:
+            for name, walk, row in zip(names, walks, at, strict=True):
+                if name != "a" and count > 1 and walk.offsets[-1]:
+                    room.parameters.set(Unit.VECTOR, **{f"{name}_row": row})
+
+        if not along:
+            reducing = replace(stages, reduce=reduction, register=int(FOLDED), silent=True)
+            writing = Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW3)
+
+            def column(chunk: int) -> None:
+                rows_of_others()
+                vector(at[0], out, whole[0], **flags(chunk), chain=room.chain(reducing))
+                k.vfold(FOLDED, reduction, dtype=op.attributes["dtype"])
+                dtype = op.attributes["dtype"]
+                k.vector(out, out, 1, dtype=dtype, out=dtype, chain=room.chain(writing))
+                if chunk + 1 < count:
+                    advance(room, walks, at, chunk)
+                    k.add(out, out, 1)
+
+            for_chunks(room, count, period, column)
+            return
+        late = free_late(op)
+        assert late is not None
+        operand, source = late
+        field, name = ("late0" if operand is Operand.LATE0 else "late1"), ("b" if source is Late.B else "c")
+        joined = replace(stages, binary2=JOIN[reduction], binary2_operand=operand, **{field: source})
+        if source is Late.C:
+            joined = replace(joined, c_type=ElementType.INT8)
+        room.parameters.set(Unit.VECTOR, **{f"{name}_row": out})
+        room.parameters.set(Unit.VECTOR, **{f"{name}_stride": 1})
+        own = {"b_space": Space.ACCUMULATOR, "b_type": ElementType.INT8} if source is Late.B else {}
+        rows_of_others()
+        vector(at[0], out, whole[0], **flags(0), chain=room.chain(stages))
+
+        def chunk_of(chunk: int) -> None:
+            advance(room, walks, at, chunk)
+            rows_of_others()
+            vector(at[0], out, whole[0], **flags((chunk + 1) % period) | own, chain=room.chain(joined))
+
+        for_chunks(room, count - 1, period, chunk_of)
+        exchange_lanes(room, out, whole[0], reduction, op.attributes["dtype"])

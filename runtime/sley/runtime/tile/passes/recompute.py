@@ -1,0 +1,69 @@
+"""What a reduction takes is computed for it alone, where that is no more work.
+
+Before: a ``reduce`` of what other operations use, too. After: it has a copy of the few element-wise operations that
+make this, so that both copies join the chain of who uses them, and nobody writes it. A softmax computes its powers
+twice: on the way to their sum, and on the way to the result. It is done if these operations take one tile, besides
+constants and bf16: so the one instruction that they are can read the sums so far, too.
+"""
+
+from __future__ import annotations
+
+from sley.abi.types import ElementType
+from sley.runtime.tile.ir import Function, Op, Value, tile_type, uses
+from sley.runtime.tile.passes.chains import CONSTANT
+
+MOST = 4
+"""Operations of a copy: more do not join one chain."""
+COPIED = ("binary", "unary", "cast")
+
+
+def recompute(function: Function) -> None:
+    """Runs the pass, in place."""
+    users = uses(function.body)
+    makers = {result: op for op in function.body.walk() for result in op.results}
+    for block in function.body.blocks():
+        for op in list(block.ops):
+            if op.name != "reduce" or op.attributes["axis"] == 0 or len(users[op.operands[0]]) < 2:
+                continue
+            if any(user.name not in COPIED for user in users[op.operands[0]] if user is not op):
+                continue
+            line = _line(op.operands[0], makers)
+            if not line:
+                continue
+            copies: dict[Value, Value] = {}
+            place = block.ops.index(op)
+            for old in reversed(line):
+                operands = [copies.get(operand, operand) for operand in old.operands]
+                copies[old.result] = Value(old.result.type)
+                copy = Op(old.name, operands, dict(old.attributes), [copies[old.result]], line=old.line)
+                block.ops.insert(place, copy)
+                place += 1
+            op.operands = [copies[op.operands[0]]]
+
+
+def _line(value: Value, makers: dict[Value, Op]) -> list[Op]:
+    """The operations that make it, last first, of which each takes the one before; none if they are too many, or take
+    more than one tile."""
+    found: list[Op] = []
+    while True:
+        op = makers.get(value)
+        if op is None or op.name not in COPIED or (op.name == "cast" and _narrow(op.operands[0])):
+            return found if any(op.name == "unary" for op in found) else []
+        found.append(op)
+        others = [operand for operand in op.operands if not _free(operand, makers)]
+        if len(found) > MOST or len(others) != 1:
+            return []
+        (value,) = others
+
+
+def _free(operand: Value, makers: dict[Value, Op]) -> bool:
+    """Whether it is a constant, or a row or a column of bf16."""
+    maker = makers.get(operand)
+    if maker is None:
+        return False
+    one_line = 1 in tile_type(operand).shape
+    return maker.name in CONSTANT or (one_line and maker.name == "cast" and _narrow(maker.operands[0]))
+
+
+def _narrow(value: Value) -> bool:
+    return tile_type(value).dtype is ElementType.BF16

@@ -1,0 +1,89 @@
+"""Tokens and prompts on a device, bit by bit against golden arithmetic."""
+
+import numpy as np
+import pytest
+from tests.runtime.llama.golden import GoldenLlama
+
+from sley.driver import BadRequest
+from sley.runtime import Device
+from sley.runtime.llama.cache import CacheFull
+from sley.runtime.llama.checkpoint import Checkpoint
+from sley.runtime.llama.model import Llama
+from sley.sim.golden import float32
+
+ENGINE = "model:base?memory=32M"
+
+
+def same(found: np.ndarray, right: np.ndarray) -> None:
+    assert (np.ascontiguousarray(found).view(right.dtype) == right).all()
+
+
+def cached(model: Llama, table: object) -> list[np.ndarray]:
+    slots = table.slots()  # type: ignore[attr-defined]
+    arrays = [*model.cache.keys, *model.cache.values]
+    return [array.numpy().reshape(-1, model.weights.shape.key_width)[slots].view(np.uint16) for array in arrays]
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_a_request(checkpoint: Checkpoint, parts: int) -> None:
+    """A prompt, and tokens that begin a page: logits, and keys and values of every layer."""
+    random = np.random.default_rng(parts)
+    count = checkpoint.shape.vocabulary
+    with Device.open(ENGINE) as device:
+        model = Llama(device, checkpoint, prompt_parts=parts)
+        golden = GoldenLlama(checkpoint, parts=parts)
+        table = model.cache.table(140)
+        prompt = random.integers(0, count, 127 if parts == 1 else 62)
+        same(model.prompt(list(prompt), table), golden.run(prompt))
+        golden.parts = 2
+        for token in random.integers(0, count, 3):
+            same(model.decode([int(token)], [table]), golden.run(np.array([token])))
+        for found, right in zip(cached(model, table), [*golden.keys, *golden.values], strict=True):
+            same(found, right)
+        assert np.isfinite(float32.to_float(golden.x)).all()
+
+
+def test_requests_side_by_side(checkpoint: Checkpoint) -> None:
+    """Each has the bits that it has alone, whatever its place, length, and who else is there."""
+    random, count = np.random.default_rng(5), checkpoint.shape.vocabulary
+    with Device.open(ENGINE) as device:
+        model = Llama(device, checkpoint, cache=256)
+        goldens, tables = [], []
+        for length in (3, 64):
+            golden, table, prompt = (
+                GoldenLlama(checkpoint),
+                model.cache.table(length + 2),
+                random.integers(0, count, length),
+            )
+            same(model.prompt(list(prompt), table), golden.run(prompt))
+            goldens.append(golden)
+            tables.append(table)
+        for order in ((0, 1), (1, 0)):
+            tokens = random.integers(0, count, 2)
+            logits = model.decode([int(tokens[0]), 0, int(tokens[1])], [tables[order[0]], None, tables[order[1]]])
+            for place, number, token in zip((0, 2), order, tokens, strict=True):
+                same(logits[place : place + 1], goldens[number].run(np.array([token])))
+
+
+def test_bad_requests(checkpoint: Checkpoint) -> None:
+    """Refused with a bound and a remedy; the model goes on."""
+    with Device.open(ENGINE) as device:
+        with pytest.raises(BadRequest, match="prompt_parts is 3; activations have 1 or 2 parts"):
+            Llama(device, checkpoint, prompt_parts=3)
+        with pytest.raises(BadRequest, match="a context of 257 tokens; this model has 1 to 256"):
+            Llama(device, checkpoint, context=257)
+        model = Llama(device, checkpoint, context=64, cache=128)
+        table = model.cache.table(64)
+        with pytest.raises(BadRequest, match="a prompt of 65 tokens; the model was given a context of 64"):
+            model.prompt([0] * 65, table)
+        with pytest.raises(CacheFull, match="2 pages of 64 tokens are needed and 1 are free"):
+            model.cache.table(65)
+        model.prompt([1] * 64, table)
+        with pytest.raises(BadRequest, match="65 tokens of a request; the model was given a context of 64"):
+            model.decode([1], [table])
+        with pytest.raises(BadRequest, match="token 9999, and the vocabulary has"):
+            model.prompt([9999], model.cache.table(1))
+        with pytest.raises(BadRequest, match="1 tokens behind 64"):
+            model.prompt([1], table)
+        table.free()
+        assert np.isfinite(model.prompt([1] * 64, model.cache.table(64))).all()
