@@ -35,7 +35,7 @@ def measure_resnet(device: Device) -> NetworkCycles:
 
     from sley.runtime.frameworks.from_onnx.fold import fold
     from sley.runtime.frameworks.from_onnx.importer import read_model
-    from sley.runtime.networks.quantizer import quantize
+    from sley.runtime.networks.quantizer.quantize import quantize
 
     network = read_model(Path(onnx.__file__).parent / MODEL)
     (name,) = network.inputs

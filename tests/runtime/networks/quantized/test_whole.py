@@ -241,3 +241,21 @@ def test_residuals_of_convolutions(chip: str) -> None:
     sums = convolution(x, known[of_weights.input[0]], 7, pads=(1, 1, 1, 1)) + bias.astype(np.int64)
     exact = r.astype(np.float32) * np.float32(sr / sy) + sums.astype(np.float32) * m
     np.testing.assert_array_equal(found, np.clip(np.rint(exact), -128, 127).astype(np.int8))
+
+
+def test_a_value_that_is_quantised_twice(base: Device) -> None:
+    """By the same numbers it is the same integers, so the convolution that makes it still gives them."""
+    rng = np.random.default_rng(10)
+    model = Model()
+    x = model.dequantize(model.input("x", (1, 3, 5, 5), np.int8), 0.05, 0)
+    w = [
+        model.weights(rng.integers(-127, 128, shape).astype(np.int8), 2e-3, 0) for shape in ((4, 3, 3, 3), (4, 4, 1, 1))
+    ]
+    real = model.node("Conv", x, w[0])
+    side = model.node("Conv", model.quantized(real, 0.02, 3), w[1])
+    y = model.quantize(model.node("Add", side, model.quantized(real, 0.02, 3)), 0.03, 1)
+    made = model.made((y, np.int8))
+    network = compiled(made, base)
+    assert operators(network) == ["QuantizedConv", "QuantizedConv"]
+    values = rng.integers(-128, 128, (1, 3, 5, 5)).astype(np.int8)
+    near(network(values)[y], made, x=values)

@@ -20,9 +20,9 @@ from sley.runtime.frameworks.from_onnx.fold import fold
 from sley.runtime.networks.compilation import compile_network
 from sley.runtime.networks.file import load_network, save_network
 from sley.runtime.networks.graph import Network, Node, TensorType
-from sley.runtime.networks.quantizer import quantize
 from sley.runtime.networks.quantizer.evaluation import evaluate
 from sley.runtime.networks.quantizer.layers import layers_of
+from sley.runtime.networks.quantizer.quantize import quantize
 from sley.runtime.networks.quantizer.smoothing import smooth
 
 

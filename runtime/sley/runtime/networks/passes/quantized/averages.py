@@ -43,8 +43,10 @@ def fuse_averages(network: Network) -> Network:
 
 def _of_images(network: Network, node: Node) -> bool:
     """Whether a mean is that of each channel of images."""
+    if node.operator != "ReduceMean":
+        return False
     type = network.types.get(node.inputs[0])
-    if node.operator != "ReduceMean" or type is None or type.shape is None or len(type.shape) != 4:
+    if type is None or type.shape is None or len(type.shape) != 4:
         return False
     known = network.constants.get(node.inputs[1]) if len(node.inputs) > 1 else np.array(node.attributes.get("axes", ()))
     axes = set() if known is None else {int(axis) % 4 for axis in known.ravel()}

@@ -1,5 +1,5 @@
 """DequantizeLinear goes behind operators that only move elements, which so move integers; a QuantizeLinear that meets
-its own DequantizeLinear goes.
+its own DequantizeLinear, or another one of the same, goes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ def move_integers(network: Network) -> Network:
 
 
 class _Mover:
-    """The new network while it grows. ``same``: values that are others."""
+    """The new network while it grows. ``same``: values that are others; ``quantized``: integers that were made of each
+    real."""
 
     def __init__(self, network: Network) -> None:
         self.network = network
@@ -43,6 +44,7 @@ class _Mover:
         self.nodes: list[Node] = []
         self.types = dict(network.types)
         self.same: dict[str, str] = {}
+        self.quantized: dict[str, list[Integers]] = {}
 
     def run(self) -> Network:
         for node in self.network.nodes:
@@ -87,12 +89,18 @@ class _Mover:
         return list(perm).index(integers.axis % len(perm))
 
     def _goes(self, node: Node) -> bool:
-        """Whether a QuantizeLinear makes the integers again that its input is made of."""
+        """Whether a QuantizeLinear makes integers that are there: those that its input is made of, or those that another
+        one has made of it."""
         made, before = quantizer(self.network, node), dequantizer(self.network, self.makers, node.inputs[0])
-        if made is None or before is None or made.dtype != INT8 or not made.like(before):
+        if made is None or made.dtype != INT8 or not made.whole:
+            return False
+        there = [before] if before is not None else self.quantized.setdefault(node.inputs[0], [])
+        found = next((one for one in there if made.like(one)), None)
+        if found is None:
+            there.append(made)
             return False
         if node.outputs[0] in self.network.outputs:
-            self._add(Node("Identity", (before.name,), node.outputs, {}, node.name, node.version))
+            self._add(Node("Identity", (found.name,), node.outputs, {}, node.name, node.version))
         else:
-            self.same[node.outputs[0]] = before.name
+            self.same[node.outputs[0]] = found.name
         return True
