@@ -11,7 +11,7 @@ import re
 import struct
 from typing import Any
 
-from sley.runtime.frameworks.from_triton.refusal import REASONS, UNKNOWN, TritonRefused
+from sley.runtime.frameworks.from_triton.refusal import REASONS, UNKNOWN, TritonRefused, refuse
 from sley.runtime.frameworks.from_triton.ttir import (
     Operation,
     Place,
@@ -150,7 +150,8 @@ class _Reader:
         elif rest.endswith("({"):
             types = self._generic(operation, rest)
         elif rest.endswith("{"):
-            raise TritonRefused(f"{name}: {REASONS.get(name, UNKNOWN)}: {line}")
+            operation.place = self._place(self._end_of_region())
+            raise refuse(operation, REASONS.get(name, UNKNOWN))
         else:
             types = self._plain(operation, rest)
         if operation.regions:
@@ -239,6 +240,15 @@ class _Reader:
         inner = re.match(r"^dense<(.*)>$", text)
         operation.attributes["value"] = _number(inner[1] if inner else text, type)
         return type
+
+    def _end_of_region(self) -> str:
+        """The location behind the region that has begun."""
+        depth = 1
+        for line in self.lines[self.at :]:
+            depth += line.endswith("{") - line.startswith("}")
+            if not depth:
+                return _split_location(line)[1]
+        return ""
 
     def _place(self, location: str) -> Place:
         """The line of the kernel: where a function was called, not where it is."""
