@@ -241,7 +241,9 @@ def test_branches(base: Device) -> None:
         "    %q = arith.cmpf ogt, %one, %zz : f32 loc(#loc1)\n"
     )
     refused(
-        base, head + part + LOADED + loaded + branch, r"kernel\.py:8: scf\.if: the condition is computed from loaded"
+        base,
+        head + part + LOADED + loaded + branch,
+        r"kernel\.py:8: scf\.if: the condition is computed from loaded elements, and a side",
     )
 
 

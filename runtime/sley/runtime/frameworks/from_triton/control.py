@@ -12,7 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from sley.runtime.frameworks.from_triton.conversion import BRANCHES, ELEMENTS, INT32, Conversion, Unrolled, lowers
+from sley.runtime.frameworks.from_triton.conversion import (
+    BRANCHES,
+    ELEMENTS,
+    INT32,
+    Conversion,
+    Unrolled,
+    lowers,
+    narrow,
+)
 from sley.runtime.frameworks.from_triton.forms import Form, Loop, least, merged, most
 from sley.runtime.frameworks.from_triton.programs import MOST_CLASSES, Split
 from sley.runtime.frameworks.from_triton.refusal import refuse
@@ -20,13 +28,14 @@ from sley.runtime.frameworks.from_triton.ttir import Operation, Region, TritonFu
 from sley.runtime.frameworks.from_triton.values import Condition, Data, Descriptor, Known, Pointer
 from sley.runtime.tile.ir import Block, Op, Value
 from sley.runtime.tile.operations import result_types
-from sley.runtime.tile.trace import Index, Tile, trace
+from sley.runtime.tile.trace import Index, Tile, trace, where
 from sley.runtime.tile.types import INDEX, TileType
 
 MOST_TRIES = 8
 """Rounds of the search for how a loop carries its values."""
 
 
+STORES = ("tt.store", "tt.descriptor_store")
 MOST_UNROLLED = 16
 """Rounds of a loop that are converted one by one, since they are no sums of multiples of their numbers."""
 
@@ -246,14 +255,40 @@ def convert_function(conversion: Conversion, function: TritonFunction) -> None:
         conversion.values.update(zip(region.arguments, [conversion.known(value) for value in handed], strict=True))
 
 
-@lowers("scf.if", note="of what is known when the kernel is launched")
+@lowers("scf.if", note="of what is known when the kernel is launched; both sides, if they only compute")
 def lower_if(conversion: Conversion, operation: Operation) -> list[Known]:
+    known = conversion.known(operation.operands[0])
+    if isinstance(known, Data):
+        return _both(conversion, operation, known)
     chosen = 0 if _taken(conversion, operation) else 1
     if chosen == len(operation.regions):
         return []
     region = operation.regions[chosen]
     conversion.region(region)
     return [conversion.known(value) for value in _ends(region)]
+
+
+def _both(conversion: Conversion, operation: Operation, condition: Data) -> list[Known]:
+    """A branch by loaded elements that only computes: both sides, and a choice between their results."""
+    if any(inner.name in STORES for region in operation.regions for inner in region.walk()):
+        raise refuse(
+            operation, "the condition is computed from loaded elements, and a side stores: use tl.where, and store that"
+        )
+    sides = []
+    with conversion.guarding():
+        for region in operation.regions:
+            conversion.region(region)
+            sides.append([conversion.known(value) for value in _ends(region)])
+    flag = conversion.tile(condition, operation.operands[0].type)
+    made: list[Known] = []
+    for value, *known in zip(operation.results, *sides, strict=True):
+        if value.type.kind != "value":
+            raise refuse(operation, "a choice between pointers that is not known when the kernel is launched")
+        x, y = (conversion.data(one, value.type) for one in known)
+        x, y = (one.turned(x.column or y.column) for one in (x, y))
+        tile = where(flag, *(conversion.tile(one, value.type) for one in (x, y))).to(narrow(value.type))
+        made.append(Data(tile, value.type, x.column, merged(merged(x.valid, y.valid), condition.valid)))
+    return made
 
 
 def _taken(conversion: Conversion, operation: Operation) -> bool:
