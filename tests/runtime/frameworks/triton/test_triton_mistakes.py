@@ -213,6 +213,18 @@ def test_atomics(base: Device, name: str) -> None:
     refused(base, body, rf"kernel\.py:8: {name}: the device has no atomics: give each program a part of its own")
 
 
+def test_a_loop_that_ends_by_what_it_loads(base: Device) -> None:
+    body = (
+        "    %w = scf.while (%i = %k) : (i32) -> i32 {\n"
+        "      %c = arith.cmpi slt, %i, %k : i32 loc(#loc1)\n"
+        "      scf.condition(%c) %i : i32 loc(#loc1)\n"
+        "    } do {\n    ^bb0(%j: i32 loc(unknown)):\n      scf.yield %j : i32 loc(#loc1)\n    } loc(#loc3)\n"
+    )
+    refused(
+        base, body + LOADED + STORED, r"^kernel\.py:8: scf\.while: a loop whose rounds are not known when the kernel"
+    )
+
+
 def test_branches(base: Device) -> None:
     """Known ones are taken; programs that differ are launches of their own; loaded ones are refused."""
     head = "    %id = tt.get_program_id x : i32 loc(#loc1)\n    %c1 = arith.constant 1 : i32 loc(#loc1)\n"
@@ -229,7 +241,9 @@ def test_branches(base: Device) -> None:
         "    %q = arith.cmpf ogt, %one, %zz : f32 loc(#loc1)\n"
     )
     refused(
-        base, head + part + LOADED + loaded + branch, r"kernel\.py:8: scf\.if: the condition is computed from loaded"
+        base,
+        head + part + LOADED + loaded + branch,
+        r"kernel\.py:8: scf\.if: the condition is computed from loaded elements, and a side",
     )
 
 

@@ -179,6 +179,12 @@ def cross_entropy_gather(rng: Random) -> Launch:
     return (50,), [f32(rng, 50, 100), labels(rng, 50, 100), np.zeros(50, np.float32), 100, 100]
 
 
+def cross_entropy_ignoring(rng: Random) -> Launch:
+    numbers = labels(rng, 50, 100)
+    numbers[::7] = -100
+    return (50,), [f32(rng, 50, 100), numbers, np.zeros(50, np.float32), 100, 100, -100]
+
+
 def embedding(rng: Random) -> Launch:
     return (4, 2), [labels(rng, 50, 77), f32(rng, 77, 100), np.zeros((50, 100), np.float32), 50, 100]
 
@@ -226,6 +232,7 @@ CASES = [
     Case("rotary", "rotary", {"HALF": 16, "SEQUENCE": 16}, rotary),
     Case("cross_entropy", "cross_entropy", {"BLOCK": 128}, cross_entropy),
     Case("cross_entropy_gather", "cross_entropy_gather", {"BLOCK": 128}, cross_entropy_gather),
+    Case("cross_entropy_ignoring", "cross_entropy_ignoring", {"BLOCK": 128}, cross_entropy_ignoring),
     Case("embedding", "embedding", {"ROWS": 16, "COLUMNS": 64}, embedding),
     Case("attention", "attention", {**HEADS, "CAUSAL": False}, attention),
     Case("attention_causal", "attention", {**HEADS, "CAUSAL": True}, attention),

@@ -319,6 +319,22 @@ def cross_entropy(logits_ptr, labels_ptr, loss_ptr, grad_ptr, stride, N, BLOCK: 
 
 
 @triton.jit
+def cross_entropy_ignoring(logits_ptr, labels_ptr, loss_ptr, stride, N, ignored, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    label = tl.load(labels_ptr + row)
+    x = tl.load(logits_ptr + row * stride + columns, mask=columns < N, other=-float("inf"))
+    if label == ignored:
+        loss = 0.0
+    else:
+        largest = tl.max(x, axis=0)
+        loss = (
+            tl.log(tl.sum(tl.exp(x - largest), axis=0)) + largest - tl.sum(tl.where(columns == label, x, 0.0), axis=0)
+        )
+    tl.store(loss_ptr + row, loss)
+
+
+@triton.jit
 def cross_entropy_gather(logits_ptr, labels_ptr, loss_ptr, stride, N, BLOCK: tl.constexpr):
     row = tl.program_id(0)
     columns = tl.arange(0, BLOCK)

@@ -17,7 +17,7 @@ import numpy as np
 from sley.runtime.frameworks.from_triton.conversion import Conversion
 from sley.runtime.frameworks.from_triton.forms import Form, constant, least, most, number
 from sley.runtime.frameworks.from_triton.programs import Split
-from sley.runtime.frameworks.from_triton.refusal import TritonRefused, refuse
+from sley.runtime.frameworks.from_triton.refusal import refuse
 from sley.runtime.frameworks.from_triton.values import Pointer
 from sley.runtime.frameworks.from_triton.views import Memory, View
 from sley.runtime.tile.trace import Array, Index
@@ -243,6 +243,3 @@ def _contiguous(
         conversion.operation,
         f"its elements are {apart} apart along its axes; those along one of them must be contiguous: use a copy",
     )
-
-
-__all__ = ["Access", "OneByOne", "TritonRefused", "locate", "memory_of"]

@@ -1,4 +1,4 @@
-"""Loops and branches: loops over known numbers of rounds, and branches that are known when the kernel is launched.
+"""Loops over numbers of rounds that are known when the kernel is launched.
 
 What a loop carries is a form if each round adds the same number to it; that is tried on the first round, and then
 proved for any. Everything else that is carried is a tile; how it lies, and where it is valid, is what it is after a
@@ -8,16 +8,21 @@ round that began so.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from sley.runtime.frameworks.from_triton.conversion import BRANCHES, ELEMENTS, INT32, Conversion, Unrolled, lowers
-from sley.runtime.frameworks.from_triton.forms import Form, Loop, least, merged, most
+from sley.runtime.frameworks.from_triton.conversion import (
+    ELEMENTS,
+    INT32,
+    Conversion,
+    Unrolled,
+    lowers,
+)
+from sley.runtime.frameworks.from_triton.forms import Form, Loop, merged
 from sley.runtime.frameworks.from_triton.programs import MOST_CLASSES, Split
 from sley.runtime.frameworks.from_triton.refusal import refuse
-from sley.runtime.frameworks.from_triton.ttir import Operation, Region, TritonFunction, TritonValue
-from sley.runtime.frameworks.from_triton.values import Condition, Data, Descriptor, Known, Pointer
+from sley.runtime.frameworks.from_triton.ttir import Operation, Region, TritonValue
+from sley.runtime.frameworks.from_triton.values import Data, Descriptor, Known, Pointer
 from sley.runtime.tile.ir import Block, Op, Value
 from sley.runtime.tile.operations import result_types
 from sley.runtime.tile.trace import Index, Tile, trace
@@ -83,7 +88,7 @@ def _rounds(conversion: Conversion, operation: Operation, lower: Form, upper: Fo
     return int(np.max(counts)), by
 
 
-def _ends(region: Region) -> list[TritonValue]:
+def ends_of(region: Region) -> list[TritonValue]:
     """What a region hands on; a yield of nothing is not printed."""
     last = region.operations[-1] if region.operations else None
     return last.operands if last is not None and last.name == "scf.yield" else []
@@ -94,14 +99,14 @@ def _round(conversion: Conversion, operation: Operation, variable: Form, begin: 
     region = operation.regions[0]
     conversion.values.update(zip(region.arguments, [variable, *begin], strict=True))
     conversion.region(region)
-    return [conversion.known(value) for value in _ends(region)]
+    return [conversion.known(value) for value in ends_of(region)]
 
 
 def _carried(
     conversion: Conversion, operation: Operation, loop: Loop, variable: Form, begin: list[Known]
 ) -> list[_Carried]:
     """How each value is carried, such that a round that begins so ends so."""
-    ends = _ends(operation.regions[0])
+    ends = ends_of(operation.regions[0])
     guess = [_Carried(0) if _is_form(known) else _Carried(None) for known in begin]
     first = True
     for _ in range(MOST_TRIES):
@@ -193,7 +198,7 @@ def _loop(
     begin: list[Known],
     carried: list[_Carried],
 ) -> list[Known]:
-    ends = _ends(operation.regions[0])
+    ends = ends_of(operation.regions[0])
     tiles = [number for number, one in enumerate(carried) if one.step is None]
     starts = [conversion.stored(begin[number], ends[number].type, carried[number].column).value for number in tiles]
     counter = Value(INDEX, f"round{operation.place.line}")
@@ -227,54 +232,3 @@ def _ended(form: Form, loop: Loop) -> Form:
     step = dict(form.loops).get(loop, 0)
     loops = tuple((other, factor) for other, factor in form.loops if other is not loop)
     return form.replaced(loops=loops).add(step * loop.count)
-
-
-def convert_function(conversion: Conversion, function: TritonFunction) -> None:
-    """Converts a kernel, along its branches up to where it returns."""
-    region, left = function.body, dict(function.blocks)
-    while True:
-        conversion.region(region)
-        end = region.operations[-1]
-        if end.name not in BRANCHES:
-            return
-        conversion.operation = end
-        number = 0 if end.name == "cf.br" or _taken(conversion, end) else 1
-        label, handed = end.attributes["targets"][number], end.attributes["handed"][number]
-        if label not in left:
-            raise refuse(end, "a loop whose rounds are not known when the kernel is launched")
-        region = left.pop(label)
-        conversion.values.update(zip(region.arguments, [conversion.known(value) for value in handed], strict=True))
-
-
-@lowers("scf.if", note="of what is known when the kernel is launched")
-def lower_if(conversion: Conversion, operation: Operation) -> list[Known]:
-    chosen = 0 if _taken(conversion, operation) else 1
-    if chosen == len(operation.regions):
-        return []
-    region = operation.regions[chosen]
-    conversion.region(region)
-    return [conversion.known(value) for value in _ends(region)]
-
-
-def _taken(conversion: Conversion, operation: Operation) -> bool:
-    """Whether a condition holds, for all programs. Raises ``Split`` if it does for some, ``Unrolled``."""
-    known = conversion.known(operation.operands[0])
-    if isinstance(known, Form) and known.data is None:
-        known = Condition((known.times(-1),))
-    if not isinstance(known, Condition):
-        raise refuse(
-            operation, "the condition is computed from loaded elements; use tl.where, which computes both sides"
-        )
-    holds: Any = np.asarray(True)
-    for test in known.tests:
-        if least(test.low()) >= 0:
-            holds = np.asarray(False)
-            break
-        if most(test.high()) < 0:
-            continue
-        if not test.scalar:
-            raise Unrolled(test.loops[0][0])
-        holds = np.logical_and(holds, np.less(test.base, 0))
-    if holds.any() and not holds.all():
-        raise Split(holds.astype(np.int64))
-    return bool(holds.all())

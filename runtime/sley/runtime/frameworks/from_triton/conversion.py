@@ -68,7 +68,7 @@ class Conversion:
     Attributes
     ----------
     values: what is known of each value. needed: numbers of programs that the grid must make. steps: others that were
-        computed.
+        computed. guarded: whether what is converted may be where the kernel does not come.
     """
 
     programs: Programs
@@ -81,6 +81,7 @@ class Conversion:
         self.needed: list[Vector] = []
         self.steps: list[Vector] = []
         self.operation = Operation("", [], [])
+        self.guarded = False
 
     # Operations
 
@@ -140,6 +141,15 @@ class Conversion:
         finally:
             self.box = box
             del self.needed[needed:], self.steps[steps:]
+
+    @contextmanager
+    def guarding(self) -> Iterator[None]:
+        """What is converted is computed even if the kernel does not come there."""
+        outer, self.guarded = self.guarded, True
+        try:
+            yield
+        finally:
+            self.guarded = outer
 
     # Tiles
 

@@ -39,6 +39,8 @@ def gathered(
             operation,
             "its addresses are computed from loaded numbers; then the mask must be of coordinates, and other= a number",
         )
+    if conversion.guarded:
+        raise refuse(operation, "its addresses are loaded numbers, which may be any where the condition does not hold")
     along = _listed_axis(conversion, form)
     walked = tuple(factor or int(axis == along) for axis, factor in enumerate(form.coords))
     made = bounds(form.replaced(coords=walked), mask.tests)

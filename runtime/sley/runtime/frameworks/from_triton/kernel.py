@@ -74,6 +74,13 @@ class TritonKernel:
 
         return launch
 
+    def priced(self, grid: tuple[int, int, int], args: Sequence[Any]) -> int:
+        """The cycles that a launch is thought to take, without it. Raises what a launch does."""
+        arrays, memories, scalars = self.bind(args)
+        config = Device.of(next(iter(arrays.values()))).config
+        made = parts(self.function, memories, scalars, grid)
+        return sum(_problem(part, config, AUTOMATIC).ranked()[0].cycles for part in made)
+
     def bind(self, args: Sequence[Any]) -> tuple[dict[str, Buffer], dict[str, Memory], Scalars]:
         """Arrays by name, what they point into, and numbers by name. Raises ``BadRequest``."""
         wanted = [value for value in self.function.arguments if "." not in value.name]
@@ -142,8 +149,7 @@ class TritonKernel:
         ]
 
     def _step(self, part: Part, config: ChipConfig, schedule: Schedule) -> Step:
-        problem = Problem(part, {}, {"rows": choice(*part.rows)}, part.sides, config, schedule)
-        candidate, compiled = build(problem)
+        candidate, compiled = build(_problem(part, config, schedule))
         rows = candidate.constants["rows"]
         if rows not in part.views:
             part.function({}, {"rows": rows}, part.sides(rows))
@@ -160,6 +166,11 @@ class TritonKernel:
         found: Operation | None = next((op for op in self.function.walk() if op.place.line == line), None)
         place = found.place if found else None
         return TritonRefused(f"{place or self.name}: {words[2]}" + (f"\n    {place.text}" if place else ""))
+
+
+def _problem(part: Part, config: ChipConfig, schedule: Schedule) -> Problem:
+    """A part as a choice of how many programs are rows of one tile."""
+    return Problem(part, {}, {"rows": choice(*part.rows)}, part.sides, config, schedule)
 
 
 def _described(value: TritonValue, given: Any) -> dict[str, int]:

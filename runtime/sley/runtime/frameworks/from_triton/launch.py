@@ -41,6 +41,10 @@ def launch(kernel: Any, grid: Any, *args: Any, stream: Stream | None = None, **k
     _need_triton()
     from sley.runtime.frameworks.from_triton.backend.front_end import ttir_of, type_of
 
+    if not hasattr(kernel, "params"):
+        raise BadRequest(
+            f"{kernel!r} is no @triton.jit function: with autotune or heuristics, use activate() and kernel[grid](...)"
+        )
     bound = kernel.signature.bind(*args, **kwargs)
     bound.apply_defaults()
     constants = {p.name: bound.arguments[p.name] for p in kernel.params if p.is_constexpr}

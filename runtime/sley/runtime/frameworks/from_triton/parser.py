@@ -8,10 +8,17 @@ called it.
 from __future__ import annotations
 
 import re
-import struct
-from typing import Any
 
-from sley.runtime.frameworks.from_triton.refusal import REASONS, UNKNOWN, TritonRefused
+from sley.runtime.frameworks.from_triton.refusal import REASONS, UNKNOWN, TritonRefused, refuse
+from sley.runtime.frameworks.from_triton.syntax import (
+    attributes_in,
+    number_in,
+    result_types,
+    split_location,
+    split_types,
+    type_of,
+    types_in,
+)
 from sley.runtime.frameworks.from_triton.ttir import (
     Operation,
     Place,
@@ -32,8 +39,6 @@ _FOR = re.compile(
 )
 _NAME = re.compile(r"%[\w.$-]+(?:#\d+)?")
 _ARGUMENT = re.compile(r"(%[\w.$-]+): (.*?)(?: loc\((?:[^()]|\([^()]*\))*\))?(?=, %|$)")
-_ATTRIBUTE = re.compile(r"(\w+) = (array<[^>]*>|\"[^\"]*\"|[^,}]+)")
-_FLOATS = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}
 
 
 def read_ttir(text: str) -> TritonFunction:
@@ -43,28 +48,6 @@ def read_ttir(text: str) -> TritonFunction:
         names = ", ".join(function.name for function in functions) or "none"
         raise TritonRefused(f"the module has the functions {names}; it has one: run Triton's inliner before")
     return functions[0]
-
-
-def type_of(text: str) -> TritonType:
-    """The type that a text names. Raises ``TritonRefused``."""
-    text = text.strip()
-    pointer = re.match(r"^!tt\.ptr<(\w+)(?:, \d+)?>$", text)
-    if pointer:
-        return TritonType(pointer[1], (), "pointer")
-    descriptor = re.match(r"^(?:!tt\.tensordesc)?<(?:tensor<)?((?:\d+x)*)(\w+)>?>$", text)
-    if descriptor:
-        return TritonType(descriptor[2], _sides(descriptor[1]), "descriptor")
-    tensor = re.match(r"^tensor<((?:\d+x)+)(.*)>$", text)
-    if tensor:
-        inner = type_of(tensor[2])
-        return TritonType(inner.element, _sides(tensor[1]), inner.kind)
-    if re.match(r"^(i|f|bf)\d+$|^f8\w+$|^index$", text):
-        return TritonType("i64" if text == "index" else text)
-    raise TritonRefused(f"{text!r} is no type of TTIR that is known")
-
-
-def _sides(text: str) -> tuple[int, ...]:
-    return tuple(int(side) for side in text.split("x") if side)
 
 
 class _Reader:
@@ -137,7 +120,7 @@ class _Reader:
                 region.operations.append(self._operation(line))
 
     def _operation(self, line: str) -> Operation:
-        line, location = _split_location(line)
+        line, location = split_location(line)
         match = _OPERATION.match(line)
         if not match:
             raise TritonRefused(f"{line!r} is no operation of TTIR that is known")
@@ -150,11 +133,12 @@ class _Reader:
         elif rest.endswith("({"):
             types = self._generic(operation, rest)
         elif rest.endswith("{"):
-            raise TritonRefused(f"{name}: {REASONS.get(name, UNKNOWN)}: {line}")
+            operation.place = self._place(self._end_of_region())
+            raise refuse(operation, REASONS.get(name, UNKNOWN))
         else:
             types = self._plain(operation, rest)
         if operation.regions:
-            line, location = _split_location(self.lines[self.at - 1])
+            line, location = split_location(self.lines[self.at - 1])
         operation.place = self._place(location)
         if match["results"]:
             operation.results = self._results(match["results"], int(match["count"] or 0), types)
@@ -186,7 +170,7 @@ class _Reader:
         condition = _NAME.match(rest)
         assert condition
         operation.operands = [self._value(condition[0])]
-        types = _types(rest.partition("->")[2].rstrip("{").strip()) if "->" in rest else []
+        types = types_in(rest.partition("->")[2].rstrip("{").strip()) if "->" in rest else []
         self.scopes.append({})
         operation.regions = [self._region(Region())]
         if self.lines[self.at].startswith("} else"):
@@ -200,7 +184,7 @@ class _Reader:
         """An operation in MLIR's general form: operands, properties, regions, and its type behind them."""
         head = rest[: -len("({")]
         operation.operands = [self._value(name) for name in _NAME.findall(head)]
-        operation.attributes = _attributes(head)
+        operation.attributes = attributes_in(head)
         while True:
             self.scopes.append({})
             operation.regions.append(self._region(Region()))
@@ -208,14 +192,14 @@ class _Reader:
             self.at += 1
             if not end.startswith("}, {"):
                 break
-        end, _ = _split_location(end)
-        return _types(end.partition("->")[2])
+        end, _ = split_location(end)
+        return types_in(end.partition("->")[2])
 
     def _plain(self, operation: Operation, rest: str) -> list[TritonType]:
-        head, types = _split_types(rest)
+        head, types = split_types(rest)
         bare = re.sub(r"<?\{[^}]*\}>?", "", head)
         operation.operands = [self._value(name) for name in _NAME.findall(bare)]
-        operation.attributes = _attributes(head)
+        operation.attributes = attributes_in(head)
         words = bare.replace(",", " ").split()
         if operation.name in ("arith.cmpi", "arith.cmpf"):
             operation.attributes["predicate"] = words[0]
@@ -225,7 +209,7 @@ class _Reader:
             return self._branch(operation, head)
         elif operation.name == "arith.constant":
             return [self._constant(operation, bare.strip(), types)]
-        return _result_types(operation, types)
+        return result_types(operation, types)
 
     def _branch(self, operation: Operation, head: str) -> list[TritonType]:
         """Where a branch goes, with what it hands on to each block."""
@@ -237,8 +221,17 @@ class _Reader:
     def _constant(self, operation: Operation, text: str, types: str) -> TritonType:
         type = type_of(types) if types else TritonType("i1")
         inner = re.match(r"^dense<(.*)>$", text)
-        operation.attributes["value"] = _number(inner[1] if inner else text, type)
+        operation.attributes["value"] = number_in(inner[1] if inner else text, type)
         return type
+
+    def _end_of_region(self) -> str:
+        """The location behind the region that has begun."""
+        depth = 1
+        for line in self.lines[self.at :]:
+            depth += line.endswith("{") - line.startswith("}")
+            if not depth:
+                return split_location(line)[1]
+        return ""
 
     def _place(self, location: str) -> Place:
         """The line of the kernel: where a function was called, not where it is."""
@@ -255,97 +248,3 @@ class _Reader:
                 break
             location = inner
         return Place()
-
-
-def _split_location(line: str) -> tuple[str, str]:
-    """A line, and what is in the ``loc(...)`` at its end."""
-    if not line.endswith(")"):
-        return line, ""
-    depth, at = 0, len(line)
-    while at:
-        at -= 1
-        depth += {")": 1, "(": -1}.get(line[at], 0)
-        if not depth:
-            break
-    if line[:at].endswith("loc"):
-        return line[: at - 3].rstrip(), line[at + 1 : -1]
-    return line, ""
-
-
-def _split_types(text: str) -> tuple[str, str]:
-    """What is before the last colon that is in no bracket, and behind it."""
-    depth = 0
-    for at in range(len(text) - 1, -1, -1):
-        if text[at] in ">)]}" and text[at - 1 : at + 1] != "->":
-            depth += 1
-        elif text[at] in "<([{":
-            depth -= 1
-        elif text[at] == ":" and not depth:
-            return text[:at], text[at + 1 :].strip()
-    return text, ""
-
-
-def _types(text: str) -> list[TritonType]:
-    text = text.strip()
-    if text.startswith("(") and text.endswith(")"):
-        text = text[1:-1]
-    parts, depth, begin = [], 0, 0
-    for at, letter in enumerate(text):
-        depth += {"<": 1, ">": -1}.get(letter, 0)
-        if letter == "," and not depth:
-            parts.append(text[begin:at])
-            begin = at + 1
-    parts.append(text[begin:])
-    return [type_of(part) for part in parts if part.strip()]
-
-
-def _result_types(operation: Operation, types: str) -> list[TritonType]:
-    """As the operation's form says: behind an arrow, behind ``to``, or the only one."""
-    for mark in (" -> ", " to "):
-        if mark in types:
-            return _types(types.rpartition(mark)[2])
-    found = _types(types)
-    if operation.name in ("arith.cmpi", "arith.cmpf"):
-        return [found[0].of("i1")]
-    if operation.name == "tt.load":
-        return [found[0].pointee]
-    if operation.name == "arith.select":
-        return [found[-1]]
-    if operation.name == "tt.make_tensor_descriptor":
-        return [found[-1]]
-    return found[:1]
-
-
-def _attributes(head: str) -> dict[str, Any]:
-    return {name: _attribute(value.strip()) for name, value in _ATTRIBUTE.findall(head)}
-
-
-def _attribute(text: str) -> Any:
-    text = re.sub(r" : [a-z]\w+$", "", text)
-    if text.startswith("array<"):
-        return tuple(int(number) for number in text[text.index(":") + 1 : -1].split(",") if number.strip())
-    if text in ("true", "false"):
-        return text == "true"
-    try:
-        return int(text)
-    except ValueError:
-        return text.strip('"')
-
-
-def _number(text: str, type: TritonType) -> int | float | None:
-    """A constant, or None for elements that differ. Floats may be written as their bits."""
-    if text in ("true", "false"):
-        return int(text == "true")
-    if type.is_integer:
-        return int(text) if re.match(r"^-?\d+$", text) else None
-    if re.match(r"^0x[0-9A-F]+$", text):
-        bits = int(text, 16)
-        width = _FLOATS.get(type.element)
-        if width == 32 or type.element == "bf16":
-            word = bits << 16 if type.element == "bf16" else bits
-            return float(struct.unpack("<f", struct.pack("<I", word))[0])
-        return float(struct.unpack("<e", struct.pack("<H", bits))[0]) if width == 16 else None
-    try:
-        return float(text)
-    except ValueError:
-        return None

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import sley.runtime.frameworks.from_triton.conditions
+import sley.runtime.frameworks.from_triton.control
 import sley.runtime.frameworks.from_triton.floats
 import sley.runtime.frameworks.from_triton.integers
 import sley.runtime.frameworks.from_triton.memory
@@ -16,7 +17,7 @@ import sley.runtime.frameworks.from_triton.products
 import sley.runtime.frameworks.from_triton.reductions
 import sley.runtime.frameworks.from_triton.shapes  # noqa: F401 (each registers its operations)
 from sley.runtime.frameworks.from_triton.access import OneByOne
-from sley.runtime.frameworks.from_triton.control import convert_function
+from sley.runtime.frameworks.from_triton.branches import convert_function
 from sley.runtime.frameworks.from_triton.conversion import Conversion, in_trace
 from sley.runtime.frameworks.from_triton.forms import Form, constant
 from sley.runtime.frameworks.from_triton.programs import MOST_CLASSES, MOST_PROGRAMS, Box, Programs, Split, choose_box

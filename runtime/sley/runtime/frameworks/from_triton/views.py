@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -44,21 +43,20 @@ class View:
         """Whether they have an element in common."""
         if self.array != other.array or self.last < other.offset or other.last < self.offset:
             return False
-        first, second = (
-            np.lib.stride_tricks.as_strided(
-                np.empty(0, np.int8), view.shape, view.strides, writeable=False
-            ).__array_interface__
-            | {"data": (view.offset + 1, True)}
-            for view in (self, other)
-        )
-        return bool(np.shares_memory(np.asarray(_Claim(first)), np.asarray(_Claim(second))))
+        return bool(np.shares_memory(np.asarray(_Claim(self)), np.asarray(_Claim(other))))
 
 
 class _Claim:
-    """An array that claims to be in memory. None of its elements is ever read."""
+    """A view as an array that claims to be in memory, one byte an element. None of them is ever read."""
 
-    def __init__(self, interface: dict[str, Any]) -> None:
-        self.__array_interface__ = interface
+    def __init__(self, view: View) -> None:
+        self.__array_interface__ = {
+            "version": 3,
+            "typestr": "|i1",
+            "shape": view.shape,
+            "strides": view.strides,
+            "data": (view.offset + 1, True),
+        }
 
 
 class Views:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
@@ -13,10 +14,30 @@ from sley.driver import BadRequest
 from sley.runtime.device.stream import Stream
 from sley.runtime.frameworks.from_triton.backend.compiler import TARGET
 from sley.runtime.frameworks.from_triton.kernel import TritonKernel, kernel_of
+from sley.runtime.tile.operations import TileError
 
 NAME = "sley"
 THREADS = 1 << 30
 """More than any launch asks for: Triton's options of threads have no meaning here."""
+
+
+PRICES: ContextVar[list[int] | None] = ContextVar("prices", default=None)
+"""Prices of launches, where these are asked for instead of the launches."""
+
+
+def priced(launch: Callable[[], None], quantiles: Sequence[float] | None = None, **options: Any) -> Any:
+    """The price of the launches of a function, as a benchmarker of Triton gives times: infinite if the device refuses
+    them, as blocks may be too large."""
+    prices: list[int] = []
+    token = PRICES.set(prices)
+    try:
+        launch()
+        total = float(sum(prices))
+    except TileError:
+        total = float("inf")
+    finally:
+        PRICES.reset(token)
+    return total if quantiles is None else [total] * len(quantiles)
 
 
 class SleyUtilities:
@@ -44,6 +65,10 @@ class SleyLauncher:
         if not all((x, y, z)):
             return
         kept = [given for given, keep in zip(arguments, self.kept, strict=True) if keep]
+        prices = PRICES.get()
+        if prices is not None:
+            prices.append(kernel.priced((x, y, z), kept))
+            return
         if enter is not None:
             enter(about)
         kernel[x, y, z](*kept, stream=stream)
@@ -85,4 +110,5 @@ class SleyDriver(DriverBase):
         raise BadRequest("no device of PyTorch is used; give arrays of sley.runtime")
 
     def get_benchmarker(self) -> Callable[..., Any]:
-        raise BadRequest("measuring configurations takes hours on a simulator: give @triton.autotune one configuration")
+        """What ``@triton.autotune`` chooses by: cycles as the tile compiler thinks; nothing is run."""
+        return priced
