@@ -33,11 +33,13 @@ sys.path += sorted({str(path.parent) for path in HELPERS})
 pytest.register_assert_rewrite(*(path.stem for path in HELPERS))
 
 EXTRAS = {
-    "onnx": "tests of ONNX models",
-    "torch": "tests of PyTorch models",
-    "triton": "tests of Triton's own compiler",
+    "onnx": ("onnx", "tests of ONNX models"),
+    "torch": ("torch", "tests of PyTorch models"),
+    "quant": ("torchao", "tests of PyTorch's quantisation"),
+    "triton": ("triton", "tests of Triton's own compiler"),
+    "chat": ("gguf", "tests of files of language models"),
 }
-"""Packages that tests need and the extra ``test`` does not bring; the extras that do are named like them."""
+"""Extras that the extra ``test`` does not bring; a package of each, and the tests that need it."""
 GARBAGE = (100_000, 50, 100)
 """Objects and rounds between searches for garbage. A design is some 100,000 objects that stay; with Python's own 700,
 10 and 10 a fifth of the time of tests that simulate goes into looking at them again and again."""
@@ -84,9 +86,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What was left out, and the coverage that tests have closed."""
-    for package, tests in EXTRAS.items():
+    for name, (package, tests) in EXTRAS.items():
         if find_spec(package) is None:
-            terminalreporter.write_line(f"Left out: {tests}; {extra(package)} brings them")
+            terminalreporter.write_line(f"Left out: {tests}; {extra(name)} brings them")
     reports = [report for kind in ("passed", "failed") for report in terminalreporter.stats.get(kind, [])]
     rows = [value for report in reports for name, value in report.user_properties if name == "coverage"]
     if rows:
