@@ -208,10 +208,11 @@ def _access(
     _contiguous(conversion, along, shape, strides, sizes)
     view = View(memory.array, first, tuple(sizes), tuple(strides))
     if first < 0 or view.last >= memory.size:
+        remedy = "of its mask only upper bounds keep it inside" if left else "mask what is outside"
         raise refuse(
             conversion.operation,
             f"it reaches elements {first - memory.offset} to {view.last - memory.offset} from the pointer, whose "
-            f"memory has {-memory.offset} to {memory.size - memory.offset - 1}: mask what is outside",
+            f"memory has {-memory.offset} to {memory.size - memory.offset - 1}: {remedy}",
         )
     array = conversion.views.array(memory, view, stored)
     return Access(array, tuple(place), (along[0], along[1]), (shape[0], shape[1]), column, left)
