@@ -8,7 +8,7 @@ import pytest
 from small_network import FLOAT, expected, no_fold, random, small_network
 
 from sley.driver import BadRequest
-from sley.runtime import Device, ShapeMismatch, UnsupportedType
+from sley.runtime import Buffer, Device, ShapeMismatch, UnsupportedType
 from sley.runtime.networks import compilation
 from sley.runtime.networks.compilation import compile_network
 from sley.runtime.networks.graph import Network, Node, TensorType
@@ -101,3 +101,25 @@ def test_integers_of_64_bits(base: Device) -> None:
     assert found.tolist() == [2, -4, 6]
     with pytest.raises(BadRequest, match="x holds integers beyond int32"):
         compiled(np.array([1 << 40, 0, 0]))
+
+
+def test_elements_lie_as_images_do(base: Device) -> None:
+    """Images are channels last in memory, and so are results of operators on them, with what is broadcast to them."""
+    network = small_network()
+    type = TensorType(FLOAT, (2, 6, 5, 7))
+    nodes = [
+        Node("Conv", ("x", "w"), ("conv",), {"pads": [1, 1, 1, 1]}),
+        Node("Sub", ("row", "conv"), ("less",)),
+        Node("Mul", ("less", "planes"), ("scaled",)),
+        Node("Abs", ("scaled",), ("y",)),
+    ]
+    constants = {"w": network.constants["w"], "row": random(31, 6, 1, 1), "planes": random(32, 2, 6, 5, 7)}
+    whole = Network("elements", network.inputs, {"y": type, "conv": type}, nodes, constants)
+    compiled = compile_network(whole, base, no_fold)
+    x = random(33, 2, 3, 5, 7)
+    found = compiled(x)
+    expected = abs((constants["row"] - found["conv"]) * constants["planes"])
+    np.testing.assert_allclose(found["y"], expected, rtol=1e-6)
+    y = compiled.outputs["y"]
+    assert isinstance(y, Buffer)
+    assert y.strides[1] == 4

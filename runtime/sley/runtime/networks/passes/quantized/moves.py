@@ -89,8 +89,8 @@ class _Mover:
         return list(perm).index(integers.axis % len(perm))
 
     def _goes(self, node: Node) -> bool:
-        """Whether a QuantizeLinear makes integers that are there: those that its input is made of, or those that another
-        one has made of it."""
+        """Whether a QuantizeLinear makes integers that are there: those that its input is made of, or those of another
+        one."""
         made, before = quantizer(self.network, node), dequantizer(self.network, self.makers, node.inputs[0])
         if made is None or made.dtype != INT8 or not made.whole:
             return False
