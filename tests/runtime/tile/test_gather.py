@@ -28,6 +28,14 @@ def embedding(table: Any, index: Any, out: Any, rows: int = 16, columns: int = 1
 
 
 @tile.kernel
+def by_bytes(table: Any, offsets: Any, out: Any, rows: int = 16) -> None:
+    """A list that Load brings is the list of the next load: nothing in between but the order of both."""
+    for row in range(0, offsets.shape[1], rows):
+        found = tile.gather(table, (0, 0), tile.load(offsets, (0, row), (1, rows)), table.shape[1], in_bytes=True)
+        tile.store(out, (row, 0), (found * 2.0).to(out.dtype))
+
+
+@tile.kernel
 def turned(table: Any, index: Any, out: Any) -> None:
     """Rows as columns, of one plane of three axes, with numbers of two sources."""
     count = index.shape[0]
@@ -224,4 +232,7 @@ def test_on_the_gateware() -> None:
             kernel_agrees(device, scattered, {"x": x, "index": index, "out": np.zeros((4, 37), dtype)}, (3, 1, 1))
             table, index = values(3, 20, 21, dtype=dtype), numbers(17, 20)
             kernel_agrees(device, turned, {"table": table, "index": index, "out": np.zeros((3, 21, 17), dtype)})
+        table = values(64, 48)
+        offsets = numbers(80, 64)[None] * np.int32(table.itemsize * 48)
+        kernel_agrees(device, by_bytes, {"table": table, "offsets": offsets, "out": np.zeros((80, 48), BF16)})
         kernel_agrees(device, histogram, {"index": numbers(20, 5), "out": np.zeros(5, np.int32)})

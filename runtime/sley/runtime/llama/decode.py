@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.llama.cache import PagedCache, Table
-from sley.runtime.llama.kernels.attention import KEYS, attend
+from sley.runtime.llama.kernels.attention import KEYS, attend, heads_quantised
 from sley.runtime.llama.kernels.feed_forward import gated
 from sley.runtime.llama.kernels.heads import heads_of_token
 from sley.runtime.llama.kernels.layout import folded
@@ -137,10 +137,9 @@ class Decode:
                 self._key_slots[one],
                 self._mask[one],
                 self._seen[number],
-                seen[:, number],
-                self._inner_scales[one],
-                parts,
+                shape.key_heads,
             )
+            heads_quantised[1](self._seen[number], seen[:, number], self._inner_scales[one], parts)
         layer.output.of_tokens(self._heads, self._inner_scales, self._products)
 
     def _add(self, norm: Buffer) -> None:

@@ -16,30 +16,19 @@ KEYS = 64
 
 
 @tile.kernel
-def attend(
-    queries: Any,
-    keys: Any,
-    values: Any,
-    slots: Any,
-    mask: Any,
-    out: Any,
-    q: Any,
-    scales: Any,
-    parts: int,
-) -> None:
-    """softmax(q · k^T / sqrt(head)) · v of each head, rounded to bfloat16, to q and scales.
+def attend(queries: Any, keys: Any, values: Any, slots: Any, mask: Any, out: Any, key_heads: int) -> None:
+    """softmax(q · k^T / sqrt(head)) · v of each head, rounded to bfloat16.
 
     Heads are lanes: scores have a row for each key, so the softmax goes along rows, and the array keeps queries, then
     powers, while keys and values pass.
 
     queries: [heads, key heads · head] bfloat16, of each head zeros but in the columns of its own key head. keys,
     values: [slots, key heads · head] bfloat16. slots: [1, keys] int32, where keys are, in bytes from the first slot on;
-    mask: [1, keys] float32, 0, or -inf where there is none. out: [key heads · head, heads] bfloat16, for temporary
-    values. q: [parts, key heads, heads of each, head] int8.
+    mask: [1, keys] float32, 0, or -inf where there is none. out: [key heads · head, heads] bfloat16; of a head the rows
+    of its own key head count.
     """
     heads, width = queries.shape
-    key_heads, group, head = q.shape[1:]
-    factor = math.log2(math.e) / math.sqrt(head)
+    factor = math.log2(math.e) / math.sqrt(width // key_heads)
     query = tile.load(queries, (0, 0), (heads, width)).T
     most, total = tile.full((1, heads), -float("inf")), tile.zeros((1, heads))
     result = tile.zeros((width, heads))
@@ -54,13 +43,19 @@ def attend(
         result = result * faded + tile.dot(seen, powers.to(queries.dtype))
         most = higher
     tile.store(out, (0, 0), (result * tile.reciprocal(total)).to(out.dtype))
+
+
+@tile.kernel
+def heads_quantised(seen: Any, q: Any, scales: Any, parts: int) -> None:
+    """What ``attend`` gave to q [parts, key heads, heads of each, head] int8 and scales [1, 1]."""
+    key_heads, group, head = q.shape[1:]
     peak = tile.zeros((1, 1))
     for own in range(key_heads):
-        mine = tile.load(out, (own * head, own * group), (group, head), axes=(1, 0))
+        mine = tile.load(seen, (own * head, own * group), (group, head), axes=(1, 0))
         peak = tile.maximum(peak, layout.largest(mine.to(np.float32), True))
     scale = scale_of(peak, parts)
     tile.store(scales, (0, 0), scale)
     inverse = tile.reciprocal(scale)
     for own in range(key_heads):
-        mine = tile.load(out, (own * head, own * group), (group, head), axes=(1, 0)).to(np.float32)
+        mine = tile.load(seen, (own * head, own * group), (group, head), axes=(1, 0)).to(np.float32)
         store_parts(q, (0, own, 0, 0), mine, inverse, parts, axes=(2, 3))

@@ -2,9 +2,10 @@
 
 Units work beside each other, each on its own operations in their order. An operation must come behind another one of
 a different unit if one of them writes the buffer, or the array in memory, that the other uses: in the same round of a
-loop, or, as slots come again, some rounds later. Each pair of units and each distance in rounds has a semaphore: the
-first unit signals it behind an operation, the second one waits for it before one, as often. Both pass the signals in
-the same order, so what is needed by an earlier wait is not waited for again.
+loop, or, as slots come again, some rounds later. So must a load by a list that a load has brought. Each pair of units
+and each distance in rounds has a semaphore: the first unit signals it behind an operation, the second one waits for it
+before one, as often. Both pass the signals in the same order, so what is needed by an earlier wait is not waited for
+again.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from sley.runtime.tile.ir import Block, Function, Op, Value
 from sley.runtime.tile.operations import STORES, UNITS, RoomError
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.placement import Placement
+from sley.runtime.tile.passes.runs import LISTS
 from sley.runtime.tile.types import ArrayType, TileType
 
 Channel = tuple[Unit, Unit, int, bool, bool]
@@ -33,11 +35,18 @@ class OrderError(RoomError):
 
 @dataclass(frozen=True)
 class Access:
-    """What an operation does with a buffer, or with an array in memory."""
+    """What an operation does with a buffer, or with an array in memory. ``ahead``: it reads a list of numbers, which a
+    unit does before the operations in front of it are done.
+    """
 
     unit: Unit
     place: Buffer | Value
     writes: bool
+    ahead: bool = False
+
+    def apart(self, other: Access) -> bool:
+        """Whether the order of units does not keep that of both."""
+        return self.unit is not other.unit or self.ahead or other.ahead
 
 
 @dataclass
@@ -62,9 +71,10 @@ def accesses(op: Op, placement: Placement) -> Iterator[Access]:
     unit = UNITS.get(op.name)
     if unit is None:
         return
+    listed = op.operands[LISTS[op.name]] if op.name in LISTS else None
     for operand in op.operands:
         if isinstance(operand.type, TileType):
-            yield Access(unit, placement.of[operand], False)
+            yield Access(unit, placement.of[operand], False, operand is listed)
         elif isinstance(operand.type, ArrayType):
             yield Access(unit, operand, op.name in STORES)
     for result in op.results:
@@ -109,7 +119,7 @@ def order(block: Block, loop: Op | None, placement: Placement, ahead: frozenset[
         for early, before in enumerate(made):
             for a in before:
                 for b in users:
-                    if a.place is not b.place or a.unit is b.unit or not (a.writes or b.writes):
+                    if a.place is not b.place or not a.apart(b) or not (a.writes or b.writes):
                         continue
                     stages = block.ops[early] in ahead, block.ops[late] in ahead
                     if early < late:
