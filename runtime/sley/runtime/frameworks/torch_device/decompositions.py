@@ -1,0 +1,54 @@
+"""Operators that PyTorch itself makes of others: each part runs on the device, so this is no fallback.
+
+They come from ``torch._decomp``: what the operators of the families leave, and PyTorch has no portable kernel for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch._refs
+from torch._decomp import decomposition_table
+
+from sley.runtime.frameworks.torch_device.registry import ENTRIES, KEY, LIBRARY, Entry, others, qualified
+from sley.runtime.frameworks.torch_device.results import into, replace
+
+PORTABLE = ("CompositeExplicitAutograd", "CompositeImplicitAutograd")
+"""Keys of kernels that PyTorch has for every device."""
+LEFT_OUT: frozenset[str] = frozenset()
+"""Decompositions that end in themselves, or are wrong without a compiler."""
+PREFERRED: frozenset[str] = frozenset()
+"""Those that are used though PyTorch has a kernel for every device, which reads memory of the host."""
+
+
+def load() -> None:
+    """Enters all of them."""
+    done = {name for entry in ENTRIES.values() for name in (entry.name, *entry.forms)}
+    known = [
+        (overload, function)
+        for overload, function in decomposition_table.items()
+        if isinstance(overload, torch._ops.OpOverload) and overload.namespace == "aten"
+    ]
+    for overload, function in sorted(known, key=lambda item: writes(item[0])):
+        name = qualified(overload)
+        if name in done or name in LEFT_OUT or (portable(overload) and name not in PREFERRED):
+            continue
+        LIBRARY.impl(name, function, KEY)
+        made = list(others(overload)) if not writes(overload) else []
+        for form, kind in made:
+            LIBRARY.impl(qualified(form), replace(function) if kind == "in place" else into(function, form), KEY)
+        done |= {name, *(qualified(form) for form, _ in made)}
+        ENTRIES[name] = Entry(name, "decompositions", tuple(qualified(form) for form, _ in made))
+
+
+def writes(overload: Any) -> bool:
+    """Whether an operator writes to a tensor that it is given."""
+    return any(argument.alias_info is not None and argument.alias_info.is_write for argument in overload._schema.arguments)
+
+
+def portable(overload: Any) -> bool:
+    """Whether PyTorch has a kernel for every device."""
+    schema = overload._schema
+    name = schema.name + (f".{schema.overload_name}" if schema.overload_name else "")
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(name, key) for key in PORTABLE)
