@@ -5,12 +5,15 @@ They come from ``torch._decomp``: what the operators of the families leave, and 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 import torch
 import torch._refs
 from torch._decomp import decomposition_table
 
+from sley.runtime.frameworks.torch_device.refusal import refuse
 from sley.runtime.frameworks.torch_device.registry import ENTRIES, KEY, LIBRARY, Entry, others, qualified
 from sley.runtime.frameworks.torch_device.results import into, replace
 
@@ -34,12 +37,30 @@ def load() -> None:
         name = qualified(overload)
         if name in done or name in LEFT_OUT or (portable(overload) and name not in PREFERRED):
             continue
+        function = once(overload, function)
         LIBRARY.impl(name, function, KEY)
         made = list(others(overload)) if not writes(overload) else []
         for form, kind in made:
             LIBRARY.impl(qualified(form), replace(function) if kind == "in place" else into(function, form), KEY)
         done |= {name, *(qualified(form) for form, _ in made)}
         ENTRIES[name] = Entry(name, "decompositions", tuple(qualified(form) for form, _ in made))
+
+
+def once(overload: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A decomposition that is refused where it comes back to the operator itself."""
+    inside: set[int] = set()
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        thread = get_ident()
+        if thread in inside:
+            return refuse(overload, *args, **kwargs)
+        inside.add(thread)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            inside.discard(thread)
+
+    return run
 
 
 def writes(overload: Any) -> bool:

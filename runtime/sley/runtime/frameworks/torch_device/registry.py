@@ -25,7 +25,14 @@ FAMILIES = (
     "activations",
     "reductions",
     "matrices",
+    "convolutions",
+    "pooling",
+    "normalization",
+    "indexing",
+    "selection",
     "shapes",
+    "random",
+    "optimizers",
 )
 """Files of ``operators``, in the order of the page."""
 KEY = "PrivateUse1"

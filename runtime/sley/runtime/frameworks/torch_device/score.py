@@ -12,6 +12,7 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo
 from torch.utils._pytree import tree_flatten, tree_map
 
+from sley.runtime.errors import UnsupportedType
 from sley.runtime.frameworks.torch_device.tensors import NAME, on_device
 
 TYPES = (torch.float32, torch.bfloat16)
@@ -21,12 +22,14 @@ TOLERANCES = {torch.float32: (1e-5, 1e-5), torch.bfloat16: (1.6e-2, 1e-2)}
 
 @dataclass(frozen=True)
 class Outcome:
-    """An operator in a type: how many samples passed, and what was said of the first that did not."""
+    """An operator in a type: how many samples passed, of how many on types of the device; how many are on others; and
+    what was said of the first that did not pass."""
 
     name: str
     dtype: str
     passed: int
     samples: int
+    other: int = 0
     reason: str = ""
     backward: bool = False
 
@@ -47,21 +50,24 @@ def full_name(op: OpInfo) -> str:
 def run(op: OpInfo, dtype: torch.dtype, most: int | None = None) -> Outcome:
     """Runs the samples of an operator, at most so many."""
     backward = bool(op.supports_autograd) and dtype in op.supported_backward_dtypes("cpu")
-    passed, count, reason = 0, 0, ""
+    passed, count, other, reason = 0, 0, 0, ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
         for sample in op.sample_inputs("cpu", dtype, requires_grad=backward):
-            if most is not None and count >= most:
+            if most is not None and count + other >= most:
                 break
-            count += 1
             try:
                 problem = compare(op, sample, dtype, backward)
+            except UnsupportedType:
+                other += 1
+                continue
             except Exception as error:  # of any kind, as PyTorch and the device raise it
                 problem = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+            count += 1
             passed += not problem
             reason = reason or problem
-    return Outcome(full_name(op), str(dtype).removeprefix("torch."), passed, count, reason, backward)
+    return Outcome(full_name(op), str(dtype).removeprefix("torch."), passed, count, other, reason, backward)
 
 
 def moved(value: Any) -> Any:

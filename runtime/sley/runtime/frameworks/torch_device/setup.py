@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from sley.runtime.frameworks.torch_device import decompositions, module, refusal, registry, serialization
+from sley.runtime.frameworks.torch_device import autocast, decompositions, module, printing, refusal, registry, storage
 from sley.runtime.frameworks.torch_device.tensors import NAME
 
 
@@ -47,4 +47,6 @@ def register() -> None:
     registry.load()
     decompositions.load()
     refusal.register()
-    serialization.register()
+    storage.register()
+    autocast.register()
+    printing.register()

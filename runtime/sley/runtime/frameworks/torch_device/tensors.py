@@ -2,7 +2,6 @@
 
 A tensor on ``sley`` is a plain ``torch.Tensor`` whose storage keeps a ``Buffer``, one element behind the other. Views
 share the storage, as they do on any device, with the shape, the strides and the offset that PyTorch computes.
-The address of a storage is a handle: PyTorch never reads there, and no two storages have the same one.
 """
 
 from __future__ import annotations
@@ -16,25 +15,15 @@ import torch
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.errors import UnsupportedType
 from sley.runtime.frameworks.torch_device.engine import device
+from sley.runtime.frameworks.torch_device.storage import NAME, DeviceStorage, new_storage
 from sley.runtime.frameworks.torch_device.types import stored
 
-NAME = "sley"
 HOST = torch.DispatchKey.CPU
 SET = torch.ops.aten.set_.source_Storage_storage_offset
-_handles = [1 << 40]
-
-
-def storage_of(buffer: Buffer | None, nbytes: int) -> torch.UntypedStorage:
-    """A storage of ``nbytes`` as PyTorch counts them, 8 for an int64."""
-    handle = _handles[0]
-    _handles[0] += nbytes + 64
-    storage = torch._C._construct_storage_from_data_pointer(handle, torch.device(NAME, 0), nbytes)
-    storage.held = buffer
-    return storage
 
 
 def strided(
-    storage: torch.UntypedStorage, dtype: torch.dtype, shape: Sequence[int], strides: Sequence[int]
+    storage: DeviceStorage, dtype: torch.dtype, shape: Sequence[int], strides: Sequence[int]
 ) -> torch.Tensor:
     """A tensor over a storage, from its first element on."""
     tensor = torch._C._acc.create_empty_tensor([0], dtype)
@@ -51,12 +40,11 @@ def row_major(shape: Sequence[int]) -> list[int]:
 
 
 def empty(shape: Sequence[int], dtype: torch.dtype, strides: Sequence[int] | None = None) -> torch.Tensor:
-    """A tensor whose contents are not defined. Raises ``UnsupportedType``, ``OutOfDeviceMemory``."""
-    kind = stored(dtype)
+    """A tensor whose contents are not defined; without elements, of any type. Raises ``UnsupportedType``, ``OutOfDeviceMemory``."""
     steps = row_major(shape) if strides is None else strides
     count = 0 if 0 in shape else 1 + sum((side - 1) * step for side, step in zip(shape, steps, strict=True))
-    buffer = device().empty((count,), kind) if count else None
-    return strided(storage_of(buffer, count * dtype.itemsize), dtype, shape, steps)
+    buffer = device().empty((count,), stored(dtype)) if count else None
+    return strided(new_storage(buffer, count * dtype.itemsize), dtype, shape, steps)
 
 
 def wrap(buffer: Buffer, dtype: torch.dtype) -> torch.Tensor:
@@ -65,10 +53,10 @@ def wrap(buffer: Buffer, dtype: torch.dtype) -> torch.Tensor:
     steps = [stride // buffer.dtype.itemsize for stride in buffer.strides]
     if not buffer.contiguous:
         size = buffer.layout.span // buffer.dtype.itemsize
-        storage = storage_of(buffer.strided((size,), (buffer.dtype.itemsize,)), size * dtype.itemsize)
+        storage = new_storage(buffer.strided((size,), (buffer.dtype.itemsize,)), size * dtype.itemsize)
     else:
         steps = row_major(buffer.shape)
-        storage = storage_of(buffer, buffer.size * dtype.itemsize)
+        storage = new_storage(buffer, buffer.size * dtype.itemsize)
     return strided(storage, dtype, buffer.shape, steps)
 
 
@@ -82,7 +70,7 @@ def array(tensor: torch.Tensor) -> Buffer:
     ``UnsupportedType``."""
     if not on_device(tensor):
         raise RuntimeError(f"a tensor on {tensor.device} among tensors on {NAME}: move it there, x.to('{NAME}')")
-    held = tensor.untyped_storage().held
+    held = tensor.untyped_storage().typed(tensor.dtype)
     if held is None:
         raise RuntimeError(f"a tensor of shape {tuple(tensor.shape)} over an empty storage; resize_ the storage first")
     kind = stored(tensor.dtype)

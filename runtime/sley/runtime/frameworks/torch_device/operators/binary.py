@@ -8,13 +8,13 @@ import torch
 
 from sley.runtime.frameworks.torch_device.pointwise import float_type, pointwise, together
 from sley.runtime.frameworks.torch_device.registry import operator
-from sley.runtime.frameworks.torch_device.tensors import array, empty, wrap
+from sley.runtime.frameworks.torch_device.tensors import array, empty, on_device, wrap
 from sley.runtime.frameworks.torch_device.types import stored
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.elements import minus, plus, times
 from sley.runtime.nn.functions import cos_tile, exp_tile  # noqa: F401
 from sley.runtime.tile import language as tile
-from sley.runtime.tile.types import ElementType
+from sley.abi.types import ElementType
 
 Value = Any
 
@@ -61,7 +61,7 @@ def div_mode(self: Value, other: Value, *, rounding_mode: str | None) -> torch.T
         raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
     dtype = together(self, other)
     if not dtype.is_floating_point:
-        return pointwise(whole_floor if rounding_mode == "floor" else whole_trunc, self, other, dtype=dtype)
+        return whole(whole_floor if rounding_mode == "floor" else whole_trunc, self, other, dtype)
     return pointwise(_floored if rounding_mode == "floor" else _cut, self, other, dtype=dtype)
 
 
@@ -73,13 +73,25 @@ def floor_divide(self: Value, other: Value) -> torch.Tensor:
 @operator("remainder.Tensor")
 def remainder(self: Value, other: Value) -> torch.Tensor:
     dtype = together(self, other)
-    return pointwise(_remainder if dtype.is_floating_point else _whole_remainder, self, other, dtype=dtype)
+    if not dtype.is_floating_point:
+        return whole(_whole_remainder, self, other, dtype)
+    return pointwise(_remainder, self, other, dtype=dtype)
 
 
 @operator("fmod.Tensor")
 def fmod(self: Value, other: Value) -> torch.Tensor:
     dtype = together(self, other)
-    return pointwise(_fmod if dtype.is_floating_point else _whole_fmod, self, other, dtype=dtype)
+    if not dtype.is_floating_point:
+        return whole(_whole_fmod, self, other, dtype)
+    return pointwise(_fmod, self, other, dtype=dtype)
+
+
+def whole(function: Any, x: Value, y: Value, dtype: torch.dtype) -> torch.Tensor:
+    """A function of tiles of integers, numbers among them as arrays. Raises ``ZeroDivisionError``."""
+    if not on_device(y) and not int(y):
+        raise ZeroDivisionError("an integer divided by 0")
+    x, y = (v if on_device(v) else torch.tensor(int(v), dtype=dtype, device="sley") for v in (x, y))
+    return pointwise(function, x, y, dtype=dtype)
 
 
 @operator("maximum")
@@ -194,42 +206,35 @@ def _xor(x: Any, y: Any) -> Any:
     return x ^ y
 
 
-def _fp32(x: Any) -> Any:
-    return float(x) if isinstance(x, int | float) else x.to(ElementType.FP32)
-
-
 def whole_floor(x: Any, y: Any) -> Any:
-    """The quotient of two int32, rounded down: approximated in fp32 three times, each time of what is left."""
-    result, rest = _whole(x, y)
-    wrong = _opposite(rest, y)
-    return result - wrong
+    """The quotient of two int32, rounded down; of 0 as divisor nothing that means something."""
+    quotient, rest = _whole(x, y)
+    return quotient - _opposite(rest, y)
 
 
 def whole_trunc(x: Any, y: Any) -> Any:
     """The quotient of two int32, towards 0."""
-    floor, rest = _whole(x, y)
-    floor, rest = floor - _opposite(rest, y), rest + y * _opposite(rest, y)
-    return floor + tile.where((floor < 0) * (rest != 0), 1, 0)
+    quotient, rest = _whole(x, y)
+    down = quotient - _opposite(rest, y)
+    return down + (down < 0) * (down * y != x)
 
 
 def _opposite(rest: Any, y: Any) -> Any:
     """1 where a remainder that is not 0 has another sign than the divisor."""
-    return tile.where(rest < 0, tile.where(y < 0, 0, 1), tile.where(y < 0, tile.where(rest == 0, 0, 1), 0))
+    return ((rest < 0) != (y < 0)) * (rest != 0)
 
 
 def _whole(x: Any, y: Any) -> tuple[Any, Any]:
-    """A quotient that is one too large at most, and what is left."""
-    inverse = 1.0 / y if isinstance(y, int | float) else tile.reciprocal(_fp32(y))
-    result, rest = 0, x
+    """A quotient of int32 whose remainder is smaller than the divisor: approximated in fp32, each time of what is left,
+    and then corrected by 1."""
+    inverse = tile.reciprocal(y.to(ElementType.FP32))
+    quotient, rest = None, x
     for _ in range(3):
-        part = tile.floor(_fp32(rest) * inverse).to(ElementType.INT32)
-        result, rest = part + result, rest - part * y
-    for _ in range(2):
-        beyond = tile.where(y < 0, tile.where(rest <= y, 1, 0), tile.where(rest >= y, 1, 0)) if not isinstance(
-            y, int
-        ) else tile.where(rest <= y if y < 0 else rest >= y, 1, 0)
-        result, rest = result + beyond, rest - beyond * y
-    return result, rest
+        part = tile.floor(rest.to(ElementType.FP32) * inverse).to(ElementType.INT32)
+        quotient = part if quotient is None else quotient + part
+        rest = rest - part * y
+    beyond = tile.where(y < 0, rest <= y, rest >= y)
+    return quotient + beyond, rest - beyond * y
 
 
 def _floored(x: Any, y: Any) -> Any:

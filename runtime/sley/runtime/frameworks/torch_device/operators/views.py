@@ -9,11 +9,12 @@ import torch
 
 from sley.runtime.frameworks.torch_device.engine import device
 from sley.runtime.frameworks.torch_device.registry import find, operator
-from sley.runtime.frameworks.torch_device.tensors import HOST, SET, dense, row_major, storage_of
+from sley.runtime.frameworks.torch_device.storage import new_storage
+from sley.runtime.frameworks.torch_device.tensors import HOST, SET, dense, row_major
 from sley.runtime.frameworks.torch_device.types import stored
 from sley.runtime.nn import operators as nn
 
-SHARED = ("as_strided", "view", "_reshape_alias", "unfold", "set_.source_Tensor", "set_.source_Storage_storage_offset")
+SHARED = ("as_strided", "view", "_reshape_alias", "unfold", "set_.source_Tensor", "set_.source_Storage", "set_.source_Storage_storage_offset")
 """Operators that move no element: what PyTorch does for the host is right for every device."""
 
 
@@ -39,10 +40,10 @@ def resize_(self: torch.Tensor, size: list[int], memory_format: Any = None) -> t
         buffer, kept = device().empty((count,), stored(self.dtype)), self.numel()
         if kept:
             nn.copy(dense(self).reshape(kept), out=buffer[:kept])
-        storage, offset = storage_of(buffer, count * self.dtype.itemsize), 0
+        storage, offset = new_storage(buffer, count * self.dtype.itemsize), 0
     return SET._op_dk(HOST, self, storage, offset, list(size), strides)
 
 
 @operator("set_", forms=False)
 def set_(self: torch.Tensor) -> torch.Tensor:
-    return SET._op_dk(HOST, self, storage_of(None, 0), 0, [0], [1])
+    return SET._op_dk(HOST, self, new_storage(None, 0), 0, [0], [1])
