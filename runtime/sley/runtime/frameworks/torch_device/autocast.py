@@ -28,12 +28,14 @@ WIDE = (
 """Computed in float32."""
 KEY = "AutocastPrivateUse1"
 _LIBRARY = torch.library.Library("aten", "IMPL")
+_REST = torch.library.Library("_", "IMPL")
 _OFF = torch._C.DispatchKeySet(torch._C.DispatchKey.AutocastPrivateUse1)
 
 
 def register() -> None:
     """Sets what autocast does to the operators of both lists; others take what they are given."""
     torch.set_autocast_dtype(NAME, torch.bfloat16)
+    _REST.fallback(torch.library.fallthrough_kernel, KEY)
     for names, dtype in ((NARROW, None), (WIDE, torch.float32)):
         for name in names:
             overload = find(name)

@@ -25,6 +25,29 @@ PREFERRED: frozenset[str] = frozenset()
 """Those that are used though PyTorch has a kernel for every device, which reads memory of the host."""
 
 
+COMPOSED = (
+    "_adaptive_avg_pool2d",
+    "_upsample_nearest_exact1d",
+    "_upsample_nearest_exact2d",
+    "_upsample_nearest_exact3d",
+    "adaptive_max_pool2d",
+    "grid_sampler_2d",
+    "multi_margin_loss",
+    "multilabel_margin_loss_forward",
+    "replication_pad1d",
+    "replication_pad2d",
+    "replication_pad3d",
+    "upsample_bicubic2d",
+    "upsample_bilinear2d",
+    "upsample_linear1d",
+    "upsample_nearest1d",
+    "upsample_nearest2d",
+    "upsample_nearest3d",
+    "upsample_trilinear3d",
+)
+"""Those that gradients go through part by part, as the device has no gradient of the whole."""
+
+
 def load() -> None:
     """Enters all of them."""
     done = {name for entry in ENTRIES.values() for name in (entry.name, *entry.forms)}
@@ -38,6 +61,8 @@ def load() -> None:
         if name in done or name in LEFT_OUT or (portable(overload) and name not in PREFERRED):
             continue
         function = once(overload, function)
+        if name in COMPOSED:
+            LIBRARY.impl(name, function, "AutogradPrivateUse1")
         LIBRARY.impl(name, function, KEY)
         made = list(others(overload)) if not writes(overload) else []
         for form, kind in made:

@@ -32,6 +32,8 @@ FAMILIES = (
     "selection",
     "shapes",
     "random",
+    "recurrent",
+    "composites",
     "optimizers",
 )
 """Files of ``operators``, in the order of the page."""

@@ -44,6 +44,8 @@ def backward(function: Any, grad: Tensor, x: Tensor, *more: Any) -> Tensor:
 
 def _enter(name: str, function: Any, gradient: bool) -> None:
     def plain(self: Tensor) -> Tensor:
+        if not self.dim():
+            return plain(self.reshape(1)).reshape(())
         return applied(function, self, self.dtype)
 
     def of_gradient(grad_output: Tensor, other: Tensor) -> Tensor:
@@ -62,6 +64,8 @@ for _name, _function in GRADIENTS.items():
 
 @operator("gelu")
 def gelu(self: Tensor, *, approximate: str = "none") -> Tensor:
+    if not self.dim():
+        return gelu(self.reshape(1), approximate=approximate).reshape(())
     return applied(nn.gelu, self, self.dtype, approximate)
 
 
@@ -83,6 +87,16 @@ def elu(self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1
 @operator("hardtanh_backward")
 def hardtanh_backward(grad_output: Tensor, self: Tensor, min_val: float, max_val: float) -> Tensor:
     return backward(nn.hardtanh_backward, grad_output, self, float(min_val), float(max_val))
+
+
+@operator("hardshrink_backward")
+def hardshrink_backward(grad_out: Tensor, self: Tensor, lambd: float) -> Tensor:
+    return pointwise(_outside, grad_out, self, float(lambd), dtype=self.dtype)
+
+
+@operator("softshrink_backward")
+def softshrink_backward(grad_output: Tensor, self: Tensor, lambd: float) -> Tensor:
+    return pointwise(_outside, grad_output, self, float(lambd), dtype=self.dtype)
 
 
 @operator("threshold_backward")
@@ -147,6 +161,10 @@ def _elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
 
     low = _expm1(tile.minimum(x, 0.0) * input_scale) * (alpha * scale)
     return tile.where(x > 0.0, x * scale, low)
+
+
+def _outside(grad: Any, x: Any, bound: float) -> Any:
+    return tile.where(tile.maximum(x, -x) <= bound, 0.0, grad)
 
 
 def _above(grad: Any, x: Any, threshold: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -102,6 +103,21 @@ def maximum(self: Value, other: Value) -> torch.Tensor:
 @operator("minimum")
 def minimum(self: Value, other: Value) -> torch.Tensor:
     return pointwise(tile.minimum, self, other, dtype=together(self, other))
+
+
+@operator("fmax")
+def fmax(self: Value, other: Value) -> torch.Tensor:
+    return pointwise(_fmax, self, other, dtype=together(self, other))
+
+
+@operator("fmin")
+def fmin(self: Value, other: Value) -> torch.Tensor:
+    return pointwise(_fmin, self, other, dtype=together(self, other))
+
+
+@operator("copysign.Tensor")
+def copysign(self: Value, other: Value) -> torch.Tensor:
+    return pointwise(_copysign, self, other, dtype=float_type_of(self, other))
 
 
 @operator("pow.Tensor_Scalar")
@@ -286,12 +302,18 @@ def _power(x: Any, y: Any) -> Any:
         return exp2_scaled(y, x)
     size = tile.maximum(x, -x)
     value = tile.exp2(tile.log2(size) * y)
-    return value
+    if isinstance(y, int | float):
+        if y != math.floor(y):
+            return tile.where(x < 0.0, math.nan, value)
+        return tile.where(x < 0.0, -value, value) if y % 2 else value
+    half = y * 0.5
+    odd = half != tile.floor(half)
+    below = tile.where(y == tile.floor(y), tile.where(odd, -value, value), math.nan)
+    signed = tile.where(x < 0.0, below, value)
+    return tile.where(y == 0.0, 1.0, tile.where(x == 1.0, 1.0, signed))
 
 
 def exp2_scaled(y: Any, base: float) -> Any:
-    import math
-
     return tile.exp2(y * math.log2(base))
 
 
@@ -304,6 +326,21 @@ def _whole_power_of(x: Any, y: Any) -> Any:
         square, rest = square * square, tile.shift_right(rest, 1)
     one = tile.where(x == 1, 1, tile.where(x == -1, tile.where((y & 1) != 0, -1, 1), 0))
     return tile.where(y < 0, one, result)
+
+
+def _fmax(x: Any, y: Any) -> Any:
+    return tile.where(x == x, tile.where(y == y, tile.maximum(x, y), x), y)
+
+
+def _fmin(x: Any, y: Any) -> Any:
+    return tile.where(x == x, tile.where(y == y, tile.minimum(x, y), x), y)
+
+
+def _copysign(x: Any, y: Any) -> Any:
+    size = tile.maximum(x, -x)
+    if isinstance(y, int | float):
+        return -size if math.copysign(1.0, y) < 0 else size
+    return tile.where(tile.where(y == 0.0, tile.reciprocal(y), y) < 0.0, -size, size)
 
 
 def _addcmul(x: Any, a: Any, b: Any, value: Any) -> Any:

@@ -156,7 +156,8 @@ def _image_gradient(
     groups: int,
 ) -> Tensor:
     if transposed:
-        return _plain(grad, weight, stride, padding, dilation, groups).to(x.dtype)
+        found = _plain(grad, weight, stride, padding, dilation, groups)
+        return found[tuple(slice(0, side) for side in x.shape)].to(x.dtype)
     more = []
     for place, (step, pads, spread) in enumerate(zip(stride, padding, dilation, strict=True)):
         reached = (grad.shape[place + 2] - 1) * step + spread * (weight.shape[place + 2] - 1) + 1 - 2 * pads

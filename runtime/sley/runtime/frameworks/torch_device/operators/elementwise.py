@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +83,16 @@ def bitwise_not(self: torch.Tensor) -> torch.Tensor:
     return logical_not(self) if self.dtype is torch.bool else pointwise(_xor, self, -1, dtype=self.dtype)
 
 
+@operator("signbit")
+def signbit(self: torch.Tensor) -> torch.Tensor:
+    return pointwise(_signbit, self, dtype=torch.bool, computed=torch.float32)
+
+
+@operator("angle")
+def angle(self: torch.Tensor) -> torch.Tensor:
+    return pointwise(_angle, self, dtype=float_type(self))
+
+
 @operator("isnan")
 def isnan(self: torch.Tensor) -> torch.Tensor:
     return applied(nn.isnan, self, torch.bool)
@@ -111,6 +122,15 @@ def clamp_max(self: torch.Tensor, max: Any) -> torch.Tensor:
 
 def _xor(x: Any, y: Any) -> Any:
     return x ^ y
+
+
+def _signbit(x: Any) -> Any:
+    """Of zeros the sign of 1 / x, which is infinite."""
+    return tile.where(x == 0.0, tile.reciprocal(x), x) < 0.0
+
+
+def _angle(x: Any) -> Any:
+    return tile.where(x < 0.0, math.pi, x * 0.0)
 
 
 def _between(x: Any, low: Any, high: Any) -> Any:

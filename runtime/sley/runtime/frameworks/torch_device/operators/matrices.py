@@ -7,9 +7,12 @@ from typing import Any
 import torch
 
 from sley.runtime.device.buffer import Buffer
+from sley.runtime.frameworks.torch_device.pointwise import pointwise
 from sley.runtime.frameworks.torch_device.registry import operator
 from sley.runtime.frameworks.torch_device.tensors import array, wrap
+from sley.runtime.frameworks.torch_device.types import stored
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.elements import plus, times
 
 
 def precision() -> str:
@@ -25,8 +28,8 @@ def matrix(x: torch.Tensor) -> Buffer:
     return array(x if fits else x.contiguous())
 
 
-def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    """x @ y of matrices, or of batches of them with the same sides in front."""
+def product(x: torch.Tensor, y: torch.Tensor, dtype: torch.dtype | None = None) -> torch.Tensor:
+    """x @ y of matrices, or of batches of them with the same sides in front; floats in another type if it is given."""
     if x.dtype != y.dtype:
         raise RuntimeError(f"expected m1 and m2 to have the same dtype, but got: {x.dtype} != {y.dtype}")
     if x.shape[-1] != y.shape[-2]:
@@ -35,10 +38,11 @@ def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         )
     shape = (*x.shape[:-1], y.shape[-1])
     if 0 in shape or not x.shape[-1]:
-        return torch.zeros(shape, dtype=x.dtype, device=x.device)
+        return torch.zeros(shape, dtype=dtype or x.dtype, device=x.device)
     if not x.dtype.is_floating_point:
         return whole_product(x, y, shape)
-    return wrap(nn.matmul(matrix(x), matrix(y), precision=precision()), x.dtype)
+    kind = dtype or x.dtype
+    return wrap(nn.matmul(matrix(x), matrix(y), dtype=stored(kind), precision=precision()), kind)
 
 
 def whole_product(x: torch.Tensor, y: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
@@ -60,28 +64,37 @@ def bmm(self: torch.Tensor, mat2: torch.Tensor) -> torch.Tensor:
     return product(self, mat2)
 
 
-def _sum(base: torch.Tensor, found: torch.Tensor, beta: Any, alpha: Any) -> torch.Tensor:
-    result = found if alpha == 1 else found * alpha
+def _sum(base: torch.Tensor, x: torch.Tensor, y: torch.Tensor, beta: Any, alpha: Any) -> torch.Tensor:
+    """beta · base + alpha · x @ y, rounded once."""
+    found = product(x, y, torch.float32 if x.dtype is torch.bfloat16 else None)
     if beta == 0:
-        return result.expand(torch.broadcast_shapes(base.shape, result.shape))
-    return torch.add(result, base, alpha=beta)
+        return pointwise(times, found, alpha, dtype=x.dtype)
+    if beta == 1 and alpha == 1:
+        return pointwise(plus, base, found, dtype=x.dtype)
+    return pointwise(_scaled, base, found, beta, alpha, dtype=x.dtype)
+
+
+def _scaled(x: Any, y: Any, beta: Any, alpha: Any) -> Any:
+    return x * beta + y * alpha
 
 
 @operator("addmm")
 def addmm(self: torch.Tensor, mat1: torch.Tensor, mat2: torch.Tensor, *, beta: Any = 1, alpha: Any = 1) -> torch.Tensor:
-    return _sum(self, mm(mat1, mat2), beta, alpha)
+    return _sum(self, mat1, mat2, beta, alpha)
 
 
 @operator("baddbmm")
 def baddbmm(
     self: torch.Tensor, batch1: torch.Tensor, batch2: torch.Tensor, *, beta: Any = 1, alpha: Any = 1
 ) -> torch.Tensor:
-    return _sum(self, bmm(batch1, batch2), beta, alpha)
+    return _sum(self, batch1, batch2, beta, alpha)
 
 
 @operator("addmv")
 def addmv(self: torch.Tensor, mat: torch.Tensor, vec: torch.Tensor, *, beta: Any = 1, alpha: Any = 1) -> torch.Tensor:
-    return _sum(self, mv(mat, vec), beta, alpha)
+    if beta == 0:
+        return mv(mat, vec) * alpha
+    return _sum(self.unsqueeze(-1), mat, vec.unsqueeze(1), beta, alpha).squeeze(1)
 
 
 @operator("mv")

@@ -32,6 +32,13 @@ def native_layer_norm(
         return empty(input.shape, input.dtype), torch.zeros(few, device="sley"), torch.zeros(few, device="sley")
     x = dense(input)
     rows = x.reshape(math.prod(lead), -1)
+    if eps < 0:  # which PyTorch takes
+        mean, rstd = input.mean(tuple(range(-axes, 0)), keepdim=True), None
+        spread = input.to(FLOAT).var(tuple(range(-axes, 0)), correction=0, keepdim=True)
+        rstd = (spread + eps).rsqrt()
+        normed = (input.to(FLOAT) - mean) * rstd
+        scaled = normed if weight is None else normed * weight
+        return (scaled if bias is None else scaled + bias).to(input.dtype), mean, rstd
     found = nn.layer_norm(
         rows, *(None if part is None else part.reshape(-1) for part in (wide(weight), wide(bias))), eps
     ) if x.dtype.kind == "f" else _layer_norm_narrow(input, rows, weight, bias, eps)
@@ -76,4 +83,92 @@ def native_layer_norm_backward(
         taps = (total.sum(lead) if lead else total).to(weight.dtype)
     if output_mask[2] and bias is not None:
         shift = (grad.sum(lead) if lead else grad.clone()).to(bias.dtype)
+    return images, taps, shift
+
+
+@operator("native_batch_norm")
+def native_batch_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
+    running_var: Tensor | None, training: bool, momentum: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Running moments are brought up to date in place."""
+    none = empty((0,), FLOAT)
+    if not training:
+        assert running_mean is not None and running_var is not None
+        found = nn.batch_norm(dense(input), wide(running_mean), wide(running_var), wide(weight), wide(bias), eps)
+        return wrap(found, input.dtype), none, none
+    y, mean, var, rstd = nn.batch_norm_training(dense(input), wide(weight), wide(bias), eps)
+    first, spread = wrap(mean.reshape(-1), FLOAT), wrap(var.reshape(-1), FLOAT)
+    count = input.numel() // input.shape[1]
+    for running, own in ((running_mean, first), (running_var, spread * (count / max(count - 1, 1)))):
+        if running is not None:
+            running.copy_(running * (1 - momentum) + own * momentum)
+    return wrap(y, input.dtype), first, wrap(rstd.reshape(-1), FLOAT)
+
+
+@operator("_native_batch_norm_legit")
+def batch_norm_legit(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
+    training: bool, momentum: float, eps: float,
+) -> tuple[Tensor, Tensor, Tensor]:
+    return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+
+
+@operator("_native_batch_norm_legit.no_stats")
+def batch_norm_without(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, training: bool, momentum: float, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    return native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
+
+
+@operator("native_batch_norm_backward")
+def native_batch_norm_backward(
+    grad_out: Tensor, input: Tensor, weight: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
+    save_mean: Tensor | None, save_invstd: Tensor | None, train: bool, eps: float, output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    if train:
+        mean, rstd = save_mean, save_invstd
+    else:
+        assert running_mean is not None and running_var is not None
+        mean, rstd = running_mean, (running_var.to(FLOAT) + eps).rsqrt()
+    found = nn.batch_norm_backward(dense(grad_out), dense(input), wide(mean), wide(rstd), wide(weight), training=train)
+    axes = [0, *range(2, input.dim())]
+    images = wrap(found.x, input.dtype) if output_mask[0] else None
+    taps = None
+    if output_mask[1] and weight is not None and found.weight is not None:
+        taps = wrap(found.weight.reshape(-1), FLOAT).to(weight.dtype)
+    shift = grad_out.to(FLOAT).sum(axes) if output_mask[2] else None
+    return images, taps, shift if shift is None or weight is None else shift.to(weight.dtype)
+
+
+@operator("native_group_norm")
+def native_group_norm(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    if not input.numel():
+        return empty(input.shape, input.dtype), *(torch.zeros((N, group), device="sley") for _ in range(2))
+    found = nn.group_norm(dense(input).reshape(N, C, HxW), group, wide(weight), wide(bias), eps)
+    mean, rstd = nn.moments(dense(input).reshape(N * group, -1), (1,), eps)
+    moments = (wrap(part.reshape(N, group), FLOAT).to(input.dtype) for part in (mean, rstd))
+    return wrap(found.reshape(*input.shape), input.dtype), *moments
+
+
+@operator("native_group_norm_backward")
+def native_group_norm_backward(
+    grad_out: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, N: int, C: int, HxW: int,
+    group: int, output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    x = input.to(FLOAT).reshape(N, group, C // group, HxW)
+    grad = grad_out.to(FLOAT).reshape(N, group, C // group, HxW)
+    center, scale = (part.to(FLOAT).reshape(N, group, 1, 1) for part in (mean, rstd))
+    normed = (x - center) * scale
+    images = taps = shift = None
+    if output_mask[0]:
+        scaled = grad if weight is None else grad * weight.to(FLOAT).reshape(1, group, C // group, 1)
+        first, second = scaled.mean((2, 3), keepdim=True), (scaled * normed).mean((2, 3), keepdim=True)
+        images = ((scaled - first - normed * second) * scale).reshape(input.shape).to(input.dtype)
+    if output_mask[1] and weight is not None:
+        taps = (grad * normed).sum((0, 3)).reshape(C).to(weight.dtype)
+    if output_mask[2]:
+        shift = grad.sum((0, 3)).reshape(C).to(input.dtype if weight is None else weight.dtype)
     return images, taps, shift
