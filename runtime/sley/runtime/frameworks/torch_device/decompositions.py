@@ -14,15 +14,11 @@ import torch._refs
 from torch._decomp import decomposition_table
 
 from sley.runtime.frameworks.torch_device.refusal import refuse
-from sley.runtime.frameworks.torch_device.registry import ENTRIES, KEY, LIBRARY, Entry, others, qualified
+from sley.runtime.frameworks.torch_device.registry import ENTRIES, KEY, LIBRARY, Entry, others, outs, qualified
 from sley.runtime.frameworks.torch_device.results import into, replace
 
 PORTABLE = ("CompositeExplicitAutograd", "CompositeImplicitAutograd")
 """Keys of kernels that PyTorch has for every device."""
-LEFT_OUT: frozenset[str] = frozenset()
-"""Decompositions that end in themselves, or are wrong without a compiler."""
-PREFERRED: frozenset[str] = frozenset()
-"""Those that are used though PyTorch has a kernel for every device, which reads memory of the host."""
 
 
 COMPOSED = (
@@ -56,9 +52,14 @@ def load() -> None:
         for overload, function in decomposition_table.items()
         if isinstance(overload, torch._ops.OpOverload) and overload.namespace == "aten"
     ]
-    for overload, function in sorted(known, key=lambda item: writes(item[0])):
+    wanted = {qualified(overload) for overload, _ in known if outs(overload)}
+    for overload, function in known:
         name = qualified(overload)
-        if name in done or name in LEFT_OUT or (portable(overload) and name not in PREFERRED):
+        if name in done or outs(overload):
+            continue  # a form with out= is made of the one without: some of PyTorch's write to a converted copy
+        written = [qualified(form) for form, kind in others(overload) if kind == "out"]
+        reached = "_backward" in name and any(form in wanted - done for form in written)
+        if portable(overload) and not reached:
             continue
         function = once(overload, function)
         if name in COMPOSED:

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from sley.runtime.device.buffer import Buffer
-from sley.runtime.frameworks.torch_device.tensors import array, empty, on_device, wrap
+from sley.runtime.frameworks.torch_device.tensors import elements, empty, on_device, wrap
 from sley.runtime.frameworks.torch_device.types import stored
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.functions import trunc
@@ -24,7 +24,7 @@ def operand(value: Value) -> Buffer | float:
         return int(value) if isinstance(value, bool) else value
     if not on_device(value) and not value.dim():
         return operand(value.item())
-    return array(value)
+    return elements(value)
 
 
 def pointwise(
@@ -57,7 +57,7 @@ def converted(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     kind = stored(dtype)
     if not tensor.numel():
         return empty(tensor.shape, dtype)
-    x = array(tensor)
+    x = elements(tensor)
     if kind == x.dtype:
         return wrap(nn.copy(x, out=x.device.empty(x.shape, kind)), dtype)
     if kind.kind == "i" and x.dtype.kind not in "bi":

@@ -65,9 +65,29 @@ def on_device(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.device.type == NAME
 
 
+def repeats(tensor: torch.Tensor) -> bool:
+    """Whether elements are there more than once, as ``expand`` makes them."""
+    return any(not step and side > 1 for step, side in zip(tensor.stride(), tensor.shape, strict=True))
+
+
 def array(tensor: torch.Tensor) -> Buffer:
-    """The elements of a tensor that has some, as a view of the array that its storage keeps. Raises
-    ``UnsupportedType``."""
+    """The elements of a tensor that has some, for reading: a copy if some are there more than once, which only
+    element-wise work understands. Raises ``UnsupportedType``."""
+    return elements(tensor.contiguous() if on_device(tensor) and repeats(tensor) else tensor)
+
+
+def target(tensor: torch.Tensor) -> Buffer:
+    """The elements of a tensor, for writing. Raises ``RuntimeError`` if some are there more than once."""
+    if repeats(tensor):
+        raise RuntimeError(
+            f"a write to a tensor of shape {tuple(tensor.shape)} with strides {tensor.stride()}: more than one of its "
+            "elements is one place in memory; clone() it first"
+        )
+    return elements(tensor)
+
+
+def elements(tensor: torch.Tensor) -> Buffer:
+    """As a view of the array that the storage keeps, which may have strides of 0."""
     if not on_device(tensor):
         raise RuntimeError(f"a tensor on {tensor.device} among tensors on {NAME}: move it there, x.to('{NAME}')")
     held = tensor.untyped_storage().typed(tensor.dtype)

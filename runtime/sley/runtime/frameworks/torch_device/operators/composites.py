@@ -11,7 +11,6 @@ import torch
 from sley.runtime.frameworks.torch_device.pointwise import converted, pointwise, together
 from sley.runtime.frameworks.torch_device.registry import operator
 from sley.runtime.frameworks.torch_device.tensors import empty
-from sley.runtime.tile import language as tile
 
 Tensor = torch.Tensor
 
@@ -106,7 +105,7 @@ def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tupl
         return self.clone(), torch.zeros((), dtype=torch.int64, device=self.device)
     if not 1 <= k <= self.shape[dim]:
         raise RuntimeError("kthvalue(): selected number k out of range for dimension")
-    values, numbers = self.sort(dim, stable=True)
+    values, numbers = self.sort(dim=dim, stable=True)
     found = values.narrow(dim, k - 1, 1), numbers.narrow(dim, k - 1, 1)
     values, numbers = found if keepdim else (part.squeeze(dim) for part in found)
     return values.clone(), numbers.clone()
@@ -135,7 +134,7 @@ def median(self: Tensor) -> Tensor:
 def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     if not self.dim():
         return self.clone(), torch.zeros((), dtype=torch.int64, device=self.device)
-    values, numbers = self.sort(dim, stable=True)
+    values, numbers = self.sort(dim=dim, stable=True)
     count = torch.logical_not(torch.isnan(self)).sum(dim, keepdim=True)
     place = torch.div(count - 1, 2, rounding_mode="floor").clamp(min=0)
     found = values.gather(dim, place), numbers.gather(dim, place)
@@ -290,5 +289,3 @@ def _product(a: Any, b: Any, alpha: Any) -> Any:
 def _addr(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     return x * beta + a * b * alpha
 
-
-assert tile

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,10 @@ import torch
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.frameworks.torch_device.engine import device as opened
 from sley.runtime.frameworks.torch_device.registry import operator
-from sley.runtime.frameworks.torch_device.tensors import array, covers, empty, fill, wrap
+from sley.runtime.frameworks.torch_device.tensors import covers, empty, fill, target
 from sley.runtime.frameworks.torch_device.types import INT32_ENDS, stored
-from sley.runtime.nn import operators as nn
-from sley.runtime.nn.shapes import copy
+from sley.runtime.nn.elements import same
+from sley.runtime.nn.mapping import mapped
 
 
 @operator("empty.memory_format", forms=False)
@@ -55,17 +54,9 @@ def fill_(self: torch.Tensor, value: Any) -> torch.Tensor:
         fill(self, Buffer.of(opened(), np.full(tuple(self.shape), cut, kind)))
         return self
     one = Buffer.of(opened(), np.full((1,) * max(self.dim(), 1), cut, kind))
-    target = array(self) if self.dim() else array(self.view(1))
-    nn.broadcast_to(one, target.shape, out=target) if False else copy_one(one, target)
+    whole = target(self if self.dim() else self.view(1))
+    mapped("full", same, one, dtype=kind, computed=kind, shape=whole.shape, out=whole)
     return self
-
-
-def copy_one(one: Buffer, target: Buffer) -> None:
-    """Writes one element everywhere."""
-    from sley.runtime.nn.elements import same
-    from sley.runtime.nn.mapping import mapped
-
-    mapped("full", same, one, dtype=target.dtype, computed=target.dtype, shape=target.shape, out=target)
 
 
 @operator("fill_.Tensor", forms=False)
@@ -76,10 +67,6 @@ def fill_by(self: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
 @operator("zero_", forms=False)
 def zero_(self: torch.Tensor) -> torch.Tensor:
     return fill_(self, 0)
-
-
-def _counted(values: np.ndarray[Any, Any], dtype: torch.dtype) -> torch.Tensor:
-    return torch.from_numpy(values).to(dtype).to("sley")
 
 
 @operator("arange.start_out", forms=False)

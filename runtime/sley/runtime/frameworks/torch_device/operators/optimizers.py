@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from sley.runtime.frameworks.torch_device.registry import operator
-from sley.runtime.frameworks.torch_device.tensors import array
+from sley.runtime.frameworks.torch_device.tensors import array, target
 from sley.runtime.nn import operators as nn
 
 Tensor = torch.Tensor
@@ -30,7 +30,7 @@ def _adam(decoupled: bool) -> Any:
             if weight_decay and not decoupled:
                 own = torch.add(own, parameter, alpha=weight_decay)
             nn.adamw_step(
-                array(parameter), array(own), array(mean), array(square), int(count.item()), float(lr),
+                target(parameter), array(own), target(mean), target(square), int(count.item()), float(lr),
                 (beta1, beta2), eps, weight_decay if decoupled else 0.0,
             )
 
@@ -56,7 +56,7 @@ def sgd(
         if held is not None and is_first_step:
             held.zero_()
         nn.sgd_step(
-            array(parameter), array(_scaled(grad, grad_scale, maximize)), None if held is None else array(held),
+            target(parameter), array(_scaled(grad, grad_scale, maximize)), None if held is None else target(held),
             float(lr), momentum, weight_decay, nesterov=nesterov,
         )
 

@@ -10,8 +10,10 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.frameworks.torch_device.engine import device
 from sley.runtime.frameworks.torch_device.pointwise import converted
 from sley.runtime.frameworks.torch_device.registry import operator
-from sley.runtime.frameworks.torch_device.tensors import array, covers, fill, handles, on_device
+from sley.runtime.frameworks.torch_device.tensors import array, covers, elements, fill, handles, on_device
+from sley.runtime.frameworks.torch_device.tensors import target as elements_to_write
 from sley.runtime.frameworks.torch_device.types import stored, to_numpy, to_torch
+from sley.runtime.nn import operators as nn
 
 
 def from_host(target: torch.Tensor, values: torch.Tensor) -> None:
@@ -20,14 +22,14 @@ def from_host(target: torch.Tensor, values: torch.Tensor) -> None:
     if covers(target):
         fill(target, Buffer.of(device(), values))
     else:
-        array(target).write(values)
+        elements_to_write(target).write(values)
 
 
 def to_host(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor of the device as one of the host; waits for all work so far."""
     if not tensor.numel():
         return torch.empty(tensor.shape, dtype=tensor.dtype)
-    return to_torch(array(tensor).numpy(), tensor.dtype)
+    return to_torch(elements(tensor).numpy(), tensor.dtype)
 
 
 @operator("copy_", forms=False)
@@ -46,9 +48,7 @@ def copy_(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) 
         fill(self, array(converted(source, self.dtype)))
     else:
         assert stored(self.dtype) == stored(source.dtype)
-        from sley.runtime.nn import operators as nn
-
-        nn.copy(array(source), out=array(self))
+        nn.copy(elements(source), out=elements_to_write(self))
     return self
 
 
