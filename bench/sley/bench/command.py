@@ -14,9 +14,10 @@ from sley.bench.gemm.gemm_command import gemm
 from sley.bench.gemm.plans_command import plans
 from sley.bench.gemm.suite_command import suite
 from sley.bench.networks.onnx_command import onnx
+from sley.bench.networks.torch_command import torch
 from sley.bench.operators.operators_command import operators
 
 bench_app = typer.Typer(help="Measure on a device, in its own cycles, and engines in host time.", no_args_is_help=True)
-for measuring in (gemm, suite, plans, conv, operators, onnx, sim, activity, growth, array, sanitize, exact):
+for measuring in (gemm, suite, plans, conv, operators, onnx, torch, sim, activity, growth, array, sanitize, exact):
     bench_app.command()(measuring)
 add_guards(bench_app)

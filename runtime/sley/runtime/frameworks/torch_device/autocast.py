@@ -8,7 +8,8 @@ import torch
 from torch.utils._pytree import tree_map
 
 from sley.runtime.frameworks.torch_device.registry import find, qualified
-from sley.runtime.frameworks.torch_device.tensors import NAME, on_device
+from sley.runtime.frameworks.torch_device.storage import NAME
+from sley.runtime.frameworks.torch_device.tensors import on_device
 
 NARROW = (
     "addbmm", "addmm", "addmv", "baddbmm", "bmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d",

@@ -91,7 +91,9 @@ def once(overload: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def writes(overload: Any) -> bool:
     """Whether an operator writes to a tensor that it is given."""
-    return any(argument.alias_info is not None and argument.alias_info.is_write for argument in overload._schema.arguments)
+    return any(
+        argument.alias_info is not None and argument.alias_info.is_write for argument in overload._schema.arguments
+    )
 
 
 def portable(overload: Any) -> bool:

@@ -8,7 +8,6 @@ from typing import Any
 from sley.runtime.frameworks.torch_device.engine import device, opened
 
 
-
 def memory_allocated(index: Any = None) -> int:
     """Bytes in arrays now."""
     return device().memory.used if opened() else 0
@@ -40,5 +39,3 @@ def empty_cache() -> None:
     gc.collect()
     if opened():
         device().pool.trim()
-
-

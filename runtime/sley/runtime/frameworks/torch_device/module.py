@@ -32,11 +32,13 @@ from sley.runtime.frameworks.torch_device.refusal import (
     set_fallback,
 )
 from sley.runtime.frameworks.torch_device.streams import Event, Stream, current_stream, default_stream, stream
+from sley.runtime.frameworks.torch_device.types import UnsupportedDtype
 
 __all__ = [
     "FALLBACKS",
     "Event",
     "Stream",
+    "UnsupportedDtype",
     "UnsupportedOperator",
     "allow_fallback",
     "current_device",

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
 from sley.runtime.device.buffer import Buffer
+from sley.runtime.frameworks.torch_device.engine import device
 from sley.runtime.frameworks.torch_device.tensors import elements, empty, on_device, wrap
 from sley.runtime.frameworks.torch_device.types import stored
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.functions import trunc
 from sley.runtime.nn.mapping import cast, mapped
 
-Value = torch.Tensor | float
+Value: TypeAlias = torch.Tensor | float
 """A tensor of the device, one of the host without axes, or a number."""
 
 
@@ -59,7 +60,7 @@ def converted(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
         return empty(tensor.shape, dtype)
     x = elements(tensor)
     if kind == x.dtype:
-        return wrap(nn.copy(x, out=x.device.empty(x.shape, kind)), dtype)
+        return wrap(nn.copy(x, out=device().empty(x.shape, kind)), dtype)
     if kind.kind == "i" and x.dtype.kind not in "bi":
         x = trunc(x)
     return wrap(cast(x, kind), dtype)

@@ -11,7 +11,8 @@ import torch
 from rich.table import Table
 
 from sley.runtime.errors import KernelError
-from sley.runtime.frameworks.torch_device.tensors import NAME, on_device
+from sley.runtime.frameworks.torch_device.storage import NAME
+from sley.runtime.frameworks.torch_device.tensors import on_device
 
 FALLBACKS: Counter[str] = Counter()
 """Operators that the host did, and how often."""
@@ -84,7 +85,9 @@ def on_host(overload: Any, args: Any, kwargs: Any) -> Any:
         return type(value)(map(back, value)) if isinstance(value, list | tuple) else value
 
     results = overload(*there(list(args)), **{name: there(value) for name, value in kwargs.items()})
-    written = [argument for argument in overload._schema.arguments if argument.alias_info and argument.alias_info.is_write]
+    written = [
+        argument for argument in overload._schema.arguments if argument.alias_info and argument.alias_info.is_write
+    ]
     if written:
         for own, host in moved:
             if own.shape != host.shape:

@@ -103,9 +103,8 @@ def others(overload: Any) -> Iterator[tuple[Any, str]]:
             if form is overload or _arguments(form._schema) != wanted or _taken(form):
                 continue
             writes = [argument for argument in form._schema.arguments if _written(argument)]
-            if kind == "out" and writes and all(argument.kwarg_only or argument.is_out for argument in writes):
-                yield form, kind
-            elif kind == "in place" and [argument.name for argument in writes] == ["self"]:
+            results = bool(writes) and all(argument.is_out for argument in writes)
+            if results if kind == "out" else [argument.name for argument in writes] == ["self"]:
                 yield form, kind
 
 

@@ -19,7 +19,9 @@ def replace(kernel: Kernel) -> Kernel:
     def run(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
         result = kernel(self, *args, **kwargs)
         if result.shape != self.shape:
-            raise RuntimeError(f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}")
+            raise RuntimeError(
+                f"output with shape {list(self.shape)} doesn't match the broadcast shape {list(result.shape)}"
+            )
         write(self, result, (self, *args, *kwargs.values()))
         return self
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,18 +12,20 @@ from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo
 from torch.utils._pytree import tree_flatten, tree_map
 
-from sley.runtime.frameworks.torch_device.tensors import NAME, on_device
+from sley.runtime.frameworks.torch_device.storage import NAME
+from sley.runtime.frameworks.torch_device.tensors import on_device
 from sley.runtime.frameworks.torch_device.types import STORED
 
 TYPES = (torch.float32, torch.bfloat16)
 TOLERANCES = {torch.float32: (1e-5, 1e-5), torch.bfloat16: (1.6e-2, 1e-2)}
 """Relative and absolute differences to the host that pass, of values of about 1."""
-
-
 RANDOM = frozenset(
-    "bernoulli cauchy empty empty_like empty_permuted empty_strided exponential geometric log_normal multinomial "
-    "new_empty new_empty_strided normal rand_like randint randint_like randn randn_like uniform "
-    "nn.functional.fractional_max_pool2d nn.functional.fractional_max_pool3d nn.functional.rrelu".split()
+    (
+        *("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal", "uniform"),
+        *("rand_like", "randint", "randint_like", "randn", "randn_like", "nn.functional.rrelu"),
+        *("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"),
+        *("nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d"),
+    )
 )
 """Operators of random numbers, or of contents that are not defined."""
 
@@ -48,6 +50,55 @@ class Outcome:
     @property
     def whole(self) -> bool:
         return 0 < self.samples == self.passed
+
+
+@dataclass(frozen=True)
+class OperatorScore:
+    """An operator in all its types."""
+
+    name: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all samples on types of the device pass, and there are some in each type."""
+        return all(outcome.whole for outcome in self.outcomes)
+
+    @property
+    def other(self) -> int:
+        """Samples that were left out."""
+        return sum(outcome.other for outcome in self.outcomes)
+
+    @property
+    def remark(self) -> str:
+        """What else there is to say."""
+        forward = "" if any(outcome.backward for outcome in self.outcomes) else "forward alone"
+        drawn = "drawn" if self.name.partition(".")[0] in RANDOM or self.name in RANDOM else ""
+        return ", ".join(filter(None, (drawn, forward)))
+
+    @property
+    def reason(self) -> str:
+        """What was said first."""
+        given = [outcome.reason for outcome in self.outcomes if outcome.reason]
+        return given[0] if given else "no sample on types of the device"
+
+    def text(self, dtype: str) -> str:
+        """Passed of all samples in a type."""
+        found = [f"{outcome.passed} of {outcome.samples}" for outcome in self.outcomes if outcome.dtype == dtype]
+        return found[0] if found else ""
+
+
+def operator_scores(outcomes: Iterable[Outcome]) -> list[OperatorScore]:
+    """By operator, in alphabetical order."""
+    own: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        own.setdefault(outcome.name, []).append(outcome)
+    return [OperatorScore(name, tuple(own[name])) for name in sorted(own)]
+
+
+def run_types(op: OpInfo, most: int | None = None) -> list[Outcome]:
+    """Runs an operator in all of its types that the device has."""
+    return [run(op, dtype, most) for dtype in TYPES if op.supports_dtype(dtype, "cpu")]
 
 
 def operators() -> Iterator[OpInfo]:
@@ -87,7 +138,7 @@ def moved(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         there = value.detach().to(NAME)
         return there.requires_grad_(value.requires_grad)
-    if isinstance(value, torch.device) or value == "cpu" and isinstance(value, str):
+    if isinstance(value, torch.device) or (value == "cpu" and isinstance(value, str)):
         return NAME
     return value
 
@@ -130,15 +181,17 @@ def drawn(op: OpInfo, sample: Any) -> bool:
     if op.name in RANDOM:
         return True
     chance = sample.kwargs.get("dropout_p", sample.kwargs.get("p", 0) if "dropout" in op.name else 0)
-    return "dropout" in op.name or bool(chance) and "attention" in op.name or "multi_head" in op.name
+    return "dropout" in op.name or (bool(chance) and "attention" in op.name) or "multi_head" in op.name
 
 
 def in_float32(function: Any, arguments: Any) -> Any:
     """Results of the host for the same values in float32, and arguments to differentiate for."""
     wide = tree_map(
-        lambda value: value.detach().float().requires_grad_(value.requires_grad)
-        if isinstance(value, torch.Tensor) and value.dtype is torch.bfloat16
-        else value,
+        lambda value: (
+            value.detach().float().requires_grad_(value.requires_grad)
+            if isinstance(value, torch.Tensor) and value.dtype is torch.bfloat16
+            else value
+        ),
         arguments,
     )
     try:
@@ -154,7 +207,10 @@ def gradients(results: Any, arguments: Any) -> list[Any]:
     if not outs or not leaves:
         return []
     seeds = [
-        (torch.linspace(0.5, 1.5, out.numel()) if out.numel() else torch.zeros(0)).reshape(out.shape).to(out.dtype).to(out.device)
+        (torch.linspace(0.5, 1.5, out.numel()) if out.numel() else torch.zeros(0))
+        .reshape(out.shape)
+        .to(out.dtype)
+        .to(out.device)
         for out in outs
     ]
     return list(torch.autograd.grad(outs, leaves, seeds, allow_unused=True))

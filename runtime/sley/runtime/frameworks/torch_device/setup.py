@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from sley.runtime.frameworks.torch_device import autocast, decompositions, module, printing, refusal, registry, storage
-from sley.runtime.frameworks.torch_device.tensors import NAME
+from sley.runtime.frameworks.torch_device.storage import NAME
 
 
 class Hooks(torch._C._acc.PrivateUse1Hooks):

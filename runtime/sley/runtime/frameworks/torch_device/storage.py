@@ -31,14 +31,17 @@ class DeviceStorage(torch.UntypedStorage):
             self.held = Buffer.of(device(), to_numpy(values)) if values.numel() else None
         return self.held
 
-    def clone(self) -> DeviceStorage:  # type: ignore[override]
-        """A storage with the same elements, for ``copy.deepcopy``."""
+    def clone(self) -> torch.UntypedStorage:
+        """A storage with the same elements, for ``copy.deepcopy``, which takes no class but PyTorch's own; ``set_``
+        makes it one of these."""
         held = self.held
         if isinstance(held, Buffer):
             copy = Buffer(device(), held.shape, held.dtype)
             device().stream.copy(copy, held)
             held = copy
-        return new_storage(held, self.nbytes())
+        copied = new_storage(held, self.nbytes())
+        copied.__class__ = torch.UntypedStorage
+        return copied
 
     def cpu(self) -> torch.UntypedStorage:
         """The elements as PyTorch stores them on the host, for ``torch.save``."""
@@ -49,7 +52,7 @@ class DeviceStorage(torch.UntypedStorage):
             values = values.astype(np.int64)
         return torch.from_numpy(np.ascontiguousarray(values).reshape(-1).view(np.uint8)).untyped_storage()
 
-    def resize_(self, size: int) -> DeviceStorage:  # type: ignore[override]
+    def resize_(self, size: int) -> DeviceStorage:
         raise RuntimeError("resize_ of a storage on the device sley: resize the tensor, which gets another one")
 
 
@@ -79,5 +82,3 @@ def tag(storage: Any) -> str | None:
 def register() -> None:
     """Tells ``torch.save`` and ``torch.load``."""
     torch.serialization.register_package(5, tag, loaded)
-
-

@@ -13,18 +13,15 @@ from typing import Any
 import torch
 
 from sley.runtime.device.buffer import Buffer
-from sley.runtime.errors import UnsupportedType
 from sley.runtime.frameworks.torch_device.engine import device
 from sley.runtime.frameworks.torch_device.storage import NAME, DeviceStorage, new_storage
-from sley.runtime.frameworks.torch_device.types import stored
+from sley.runtime.frameworks.torch_device.types import UnsupportedDtype, stored
 
 HOST = torch.DispatchKey.CPU
 SET = torch.ops.aten.set_.source_Storage_storage_offset
 
 
-def strided(
-    storage: DeviceStorage, dtype: torch.dtype, shape: Sequence[int], strides: Sequence[int]
-) -> torch.Tensor:
+def strided(storage: DeviceStorage, dtype: torch.dtype, shape: Sequence[int], strides: Sequence[int]) -> torch.Tensor:
     """A tensor over a storage, from its first element on."""
     tensor = torch._C._acc.create_empty_tensor([0], dtype)
     return SET._op_dk(HOST, tensor, storage, 0, list(shape), list(strides))
@@ -32,7 +29,8 @@ def strided(
 
 def row_major(shape: Sequence[int]) -> list[int]:
     """Strides in elements."""
-    strides, step = [], 1
+    strides: list[int] = []
+    step = 1
     for side in reversed(shape):
         strides.insert(0, step)
         step *= max(side, 1)
@@ -40,7 +38,8 @@ def row_major(shape: Sequence[int]) -> list[int]:
 
 
 def empty(shape: Sequence[int], dtype: torch.dtype, strides: Sequence[int] | None = None) -> torch.Tensor:
-    """A tensor whose contents are not defined; without elements, of any type. Raises ``UnsupportedType``, ``OutOfDeviceMemory``."""
+    """A tensor whose contents are not defined; without elements, of any type. Raises ``UnsupportedDtype``,
+    ``OutOfDeviceMemory``."""
     steps = row_major(shape) if strides is None else strides
     count = 0 if 0 in shape else 1 + sum((side - 1) * step for side, step in zip(shape, steps, strict=True))
     buffer = device().empty((count,), stored(dtype)) if count else None
@@ -72,7 +71,7 @@ def repeats(tensor: torch.Tensor) -> bool:
 
 def array(tensor: torch.Tensor) -> Buffer:
     """The elements of a tensor that has some, for reading: a copy if some are there more than once, which only
-    element-wise work understands. Raises ``UnsupportedType``."""
+    element-wise work understands. Raises ``UnsupportedDtype``."""
     return elements(tensor.contiguous() if on_device(tensor) and repeats(tensor) else tensor)
 
 
@@ -95,7 +94,7 @@ def elements(tensor: torch.Tensor) -> Buffer:
         raise RuntimeError(f"a tensor of shape {tuple(tensor.shape)} over an empty storage; resize_ the storage first")
     kind = stored(tensor.dtype)
     if held.dtype != kind:
-        raise UnsupportedType(
+        raise UnsupportedDtype(
             f"elements of {held.dtype} seen as {tensor.dtype}; the device sley converts, x.to({tensor.dtype}), but "
             "does not reinterpret"
         )

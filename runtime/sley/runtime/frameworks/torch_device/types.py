@@ -12,7 +12,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from sley.runtime.errors import UnsupportedType
+from sley.runtime.errors import KernelError
 
 STORED: dict[torch.dtype, np.dtype[Any]] = {
     torch.bool: np.dtype(bool),
@@ -25,10 +25,14 @@ STORED: dict[torch.dtype, np.dtype[Any]] = {
 INT32_ENDS = -(1 << 31), (1 << 31) - 1
 
 
+class UnsupportedDtype(KernelError, NotImplementedError):  # noqa: N818 (named like the driver's)
+    """A type that the device does not have. No ``TypeError``, of which ``+`` of tensors would hide the words."""
+
+
 def stored(dtype: torch.dtype) -> np.dtype[Any]:
-    """The type of elements in device memory. Raises ``UnsupportedType``."""
+    """The type of elements in device memory. Raises ``UnsupportedDtype``."""
     if dtype not in STORED:
-        raise UnsupportedType(
+        raise UnsupportedDtype(
             f"{dtype} on the device sley, which has bool, int8, int32, bfloat16 and float32, and keeps int64 as int32: "
             f"convert it on the host, {'x.int()' if not dtype.is_floating_point else 'x.float()'}"
         )
@@ -36,7 +40,7 @@ def stored(dtype: torch.dtype) -> np.dtype[Any]:
 
 
 def to_numpy(values: torch.Tensor) -> np.ndarray[Any, Any]:
-    """A tensor of the host as the device stores it. Raises ``UnsupportedType``; ``OverflowError`` for an int64 that
+    """A tensor of the host as the device stores it. Raises ``UnsupportedDtype``; ``OverflowError`` for an int64 that
     int32 has not."""
     kind = stored(values.dtype)
     values = values.detach().resolve_conj().resolve_neg()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from sley.runtime.frameworks.torch_device.operators.elementwise import applied
 from sley.runtime.frameworks.torch_device.pointwise import pointwise, together
@@ -13,9 +13,10 @@ from sley.runtime.frameworks.torch_device.registry import operator
 from sley.runtime.frameworks.torch_device.tensors import array, empty, wrap
 from sley.runtime.frameworks.torch_device.types import stored
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.functions import expm1_tile
+from sley.runtime.nn.nonlinear import softplus_tile
 from sley.runtime.tile import language as tile
 
-Tensor = torch.Tensor
 PLAIN = {
     "hardsigmoid": nn.hardsigmoid,
     "hardswish": nn.hardswish,
@@ -58,8 +59,8 @@ def _enter(name: str, function: Any, gradient: bool) -> None:
 
 for _name, _function in PLAIN.items():
     _enter(_name, _function, False)
-for _name, _function in GRADIENTS.items():
-    _enter(_name, _function, True)
+for _name, _gradient in GRADIENTS.items():
+    _enter(_name, _gradient, True)
 
 
 @operator("gelu")
@@ -157,9 +158,7 @@ def _backward_along(function: Any, grad: Tensor, y: Tensor, dim: int, dtype: tor
 
 
 def _elu(x: Any, alpha: float, scale: float, input_scale: float) -> Any:
-    from sley.runtime.nn.functions import _expm1
-
-    low = _expm1(tile.minimum(x, 0.0) * input_scale) * (alpha * scale)
+    low = expm1_tile(tile.minimum(x, 0.0) * input_scale) * (alpha * scale)
     return tile.where(x > 0.0, x * scale, low)
 
 
@@ -172,9 +171,4 @@ def _above(grad: Any, x: Any, threshold: Any) -> Any:
 
 
 def _softplus(x: Any, beta: float, threshold: float) -> Any:
-    from sley.runtime.nn.nonlinear import softplus_tile
-
     return tile.where(x * beta > threshold, x, softplus_tile(x, beta))
-
-
-assert math

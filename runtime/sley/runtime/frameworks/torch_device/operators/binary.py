@@ -7,15 +7,14 @@ from typing import Any
 
 import torch
 
-from sley.runtime.frameworks.torch_device.pointwise import float_type, pointwise, together
+from sley.abi.types import ElementType
+from sley.runtime.frameworks.torch_device.pointwise import pointwise, together
 from sley.runtime.frameworks.torch_device.registry import operator
 from sley.runtime.frameworks.torch_device.tensors import array, empty, on_device, wrap
-from sley.runtime.frameworks.torch_device.types import stored
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.elements import minus, plus, times
-from sley.runtime.nn.functions import cos_tile, exp_tile  # noqa: F401
+from sley.runtime.nn.functions import atan_tile
 from sley.runtime.tile import language as tile
-from sley.abi.types import ElementType
 
 Value = Any
 
@@ -59,7 +58,9 @@ def div_mode(self: Value, other: Value, *, rounding_mode: str | None) -> torch.T
     if rounding_mode is None:
         return div(self, other)
     if rounding_mode not in ("floor", "trunc"):
-        raise RuntimeError(f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'")
+        raise RuntimeError(
+            f"div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{rounding_mode}'"
+        )
     dtype = together(self, other)
     if not dtype.is_floating_point:
         return whole(whole_floor if rounding_mode == "floor" else whole_trunc, self, other, dtype)
@@ -197,10 +198,8 @@ def float_type_of(*values: Value) -> torch.dtype:
 def quotient(x: Any, y: Any) -> Any:
     """x / y with one step that takes the error of x · (1 / y) off."""
     if isinstance(y, int | float):
-        inverse = 1.0 / y if y else float("inf")
-        first = x * inverse
-        return first
-    inverse = tile.reciprocal(y)
+        return x * (1.0 / y if y else math.inf)
+    inverse: Any = tile.reciprocal(y)
     first = inverse * x
     rest = (x - first * y) * inverse
     return tile.where(rest - rest == 0.0, first + rest, first)
@@ -244,7 +243,8 @@ def _whole(x: Any, y: Any) -> tuple[Any, Any]:
     """A quotient of int32 whose remainder is smaller than the divisor: approximated in fp32, each time of what is left,
     and then corrected by 1."""
     inverse = tile.reciprocal(y.to(ElementType.FP32))
-    quotient, rest = None, x
+    quotient: Any = None
+    rest = x
     for _ in range(3):
         part = tile.floor(rest.to(ElementType.FP32) * inverse).to(ElementType.INT32)
         quotient = part if quotient is None else quotient + part
@@ -286,11 +286,9 @@ def _hypot(x: Any, y: Any) -> Any:
 
 
 def _atan2(y: Any, x: Any) -> Any:
-    from sley.runtime.nn.functions import _atan
-
     a, b = tile.maximum(x, -x), tile.maximum(y, -y)
     large, small = tile.maximum(a, b), tile.minimum(a, b)
-    arc = _atan(small * tile.reciprocal(tile.where(large == 0.0, 1.0, large)))
+    arc = atan_tile(small * tile.reciprocal(tile.where(large == 0.0, 1.0, large)))
     arc = tile.where(b > a, 1.5707963267948966 - arc, arc)
     arc = tile.where(x < 0.0, 3.141592653589793 - arc, arc)
     return tile.where(y < 0.0, -arc, arc)
@@ -319,7 +317,8 @@ def exp2_scaled(y: Any, base: float) -> Any:
 
 def _whole_power_of(x: Any, y: Any) -> Any:
     """By squares: exponents of int32 from 0 to 31 bits; a negative one gives 0, but of 1 and -1."""
-    result, square, rest = 1, x, y
+    result: Any = 1
+    square, rest = x, y
     for _ in range(5):
         odd = rest & 1
         result = tile.where(odd != 0, square * result, result)

@@ -7,12 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from sley.runtime.frameworks.torch_device.pointwise import converted, pointwise, together
 from sley.runtime.frameworks.torch_device.registry import operator
 from sley.runtime.frameworks.torch_device.tensors import empty
-
-Tensor = torch.Tensor
 
 
 def place_of(x: Tensor, dim: int) -> int:
@@ -66,7 +65,12 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any 
 
 @operator("searchsorted.Tensor")
 def searchsorted(
-    sorted_sequence: Tensor, self: Tensor, *, out_int32: bool = False, right: bool = False, side: Any = None,
+    sorted_sequence: Tensor,
+    self: Tensor,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: Any = None,
     sorter: Tensor | None = None,
 ) -> Tensor:
     """Counts the elements in front of each value, so work grows as the one size times the other."""
@@ -153,9 +157,7 @@ def index_reduce(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     if not self.dim():
-        return index_reduce(
-            self.reshape(1), 0, index, source.reshape(1), reduce, include_self=include_self
-        ).reshape(())
+        return index_reduce(self.reshape(1), 0, index, source.reshape(1), reduce, include_self=include_self).reshape(())
     place = place_of(self, dim)
     shape = [-1 if axis == place else 1 for axis in range(self.dim())]
     numbers = index.reshape(shape).expand(source.shape)
@@ -266,13 +268,17 @@ def adaptive_avg_pool3d(self: Tensor, output_size: Sequence[int]) -> Tensor:
             result.narrow(axis, i * size // count, -(-(i + 1) * size // count) - i * size // count).mean(axis)
             for i in range(count)
         ]
-        result = torch.stack(parts, axis if axis == -1 else axis)
+        result = torch.stack(parts, axis)
     return result
 
 
 @operator("rrelu_with_noise")
 def rrelu_with_noise(
-    self: Tensor, noise: Tensor, lower: float = 0.125, upper: float = 1 / 3, training: bool = False,
+    self: Tensor,
+    noise: Tensor,
+    lower: float = 0.125,
+    upper: float = 1 / 3,
+    training: bool = False,
     generator: Any = None,
 ) -> Tensor:
     if not training:
@@ -288,4 +294,3 @@ def _product(a: Any, b: Any, alpha: Any) -> Any:
 
 def _addr(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     return x * beta + a * b * alpha
-

@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.frameworks.torch_device.operators.matrices import precision
 from sley.runtime.frameworks.torch_device.registry import operator
-from sley.runtime.frameworks.torch_device.tensors import array, dense, wrap
+from sley.runtime.frameworks.torch_device.tensors import dense, wrap
 from sley.runtime.nn import operators as nn
-
-Tensor = torch.Tensor
 
 
 def channels_last(x: Tensor) -> Buffer:
@@ -46,7 +45,7 @@ def _plain(
     """Without bias, float32 results where operands are bfloat16, rounded at the end."""
     sides = x.dim() - 2
     image, taps = channels_last(x), taps_first(weight)
-    function = {2: nn.conv2d, 3: nn.conv3d}[sides]
+    function: Any = {2: nn.conv2d, 3: nn.conv3d}[sides]
     found = function(
         image,
         taps,
@@ -72,7 +71,7 @@ def _transposed(
     """The gradient of a convolution for its images, which a transposed convolution is. ``weight``: [channels of x,
     outputs / groups, taps ...]."""
     taps = dense(weight.permute((*range(2, weight.dim()), 1, 0)))
-    function = {2: nn.conv_transpose2d, 3: nn.conv_transpose3d}[x.dim() - 2]
+    function: Any = {2: nn.conv_transpose2d, 3: nn.conv_transpose3d}[x.dim() - 2]
     found = function(
         channels_last(x),
         taps,
@@ -102,8 +101,15 @@ def convolution(
         raise RuntimeError(f"Input type ({input.dtype}) and weight type ({weight.dtype}) should be the same")
     if input.dim() == 3:
         found = convolution(
-            _with_height(input), _with_height(weight), bias, [1, *stride], [0, *padding], [1, *dilation], transposed,
-            [0, *output_padding], groups,
+            _with_height(input),
+            _with_height(weight),
+            bias,
+            [1, *stride],
+            [0, *padding],
+            [1, *dilation],
+            transposed,
+            [0, *output_padding],
+            groups,
         )
         return found.squeeze(-2)
     if transposed:
@@ -130,8 +136,16 @@ def convolution_backward(
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     if input.dim() == 3:
         x, w, b = convolution_backward(
-            _with_height(grad_output), _with_height(input), _with_height(weight), [1, *stride], [0, *padding],
-            [1, *dilation], transposed, [0, *output_padding], groups, output_mask,
+            _with_height(grad_output),
+            _with_height(input),
+            _with_height(weight),
+            [1, *stride],
+            [0, *padding],
+            [1, *dilation],
+            transposed,
+            [0, *output_padding],
+            groups,
+            output_mask,
         )
         return x if x is None else x.squeeze(-2), w if w is None else w.squeeze(-2), b
     axes = [0, *range(2, input.dim())]
@@ -166,8 +180,7 @@ def _image_gradient(
     kept = [extra - over for extra, over in zip(more, beyond, strict=True)]
     found = _transposed(grad, weight, stride, padding, dilation, kept, groups).to(x.dtype)
     if any(beyond):  # pixels behind the last window
-        pads = [side for over in reversed(beyond) for side in (0, over)]
-        found = torch.nn.functional.pad(found, pads)
+        found = torch.nn.functional.pad(found, [side for over in reversed(beyond) for side in (0, over)])
     return found
 
 
@@ -189,7 +202,7 @@ def _weight_gradient(
     taps = []
     for number in range(weight[0, 0].numel()):
         place, part = number, [slice(None), slice(None)]
-        spots = []
+        spots: list[int] = []
         for side in reversed(weight.shape[2:]):
             spots.insert(0, place % side)
             place //= side

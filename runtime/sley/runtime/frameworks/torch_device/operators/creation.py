@@ -18,7 +18,12 @@ from sley.runtime.nn.mapping import mapped
 
 @operator("empty.memory_format", forms=False)
 def empty_of(
-    size: list[int], *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
+    size: list[int],
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
     memory_format: Any = None,
 ) -> torch.Tensor:
     if layout not in (None, torch.strided):
@@ -36,7 +41,12 @@ def empty_of(
 
 @operator("empty_strided", forms=False)
 def empty_strided(
-    size: list[int], stride: list[int], *, dtype: Any = None, layout: Any = None, device: Any = None,
+    size: list[int],
+    stride: list[int],
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
     pin_memory: Any = None,
 ) -> torch.Tensor:
     return empty(size, dtype or torch.get_default_dtype(), stride)

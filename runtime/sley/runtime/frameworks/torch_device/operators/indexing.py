@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from sley.runtime.frameworks.torch_device.placing import added, placed, taken
 from sley.runtime.frameworks.torch_device.pointwise import converted
 from sley.runtime.frameworks.torch_device.registry import operator
 from sley.runtime.frameworks.torch_device.tensors import array, dense, empty, on_device, wrap
 from sley.runtime.nn import operators as nn
-
-Tensor = torch.Tensor
 
 
 def checked(numbers: Tensor, size: int, wrapped: bool = True) -> Tensor:
@@ -199,7 +198,11 @@ def nonzero(self: Tensor) -> Tensor:
     count = int(order[-1].item())
     found = empty((count + 1,), torch.int64)
     numbers = torch.where(flags, order - 1, count)
-    placed(dense(found).reshape(-1, 1), dense(numbers), dense(torch.arange(self.numel(), device=self.device)).reshape(-1, 1))
+    placed(
+        dense(found).reshape(-1, 1),
+        dense(numbers),
+        dense(torch.arange(self.numel(), device=self.device)).reshape(-1, 1),
+    )
     flat, columns = found[:count], []
     if not count:
         return empty((0, self.dim()), torch.int64)
@@ -303,7 +306,9 @@ def index_put(self: Tensor, indices: Sequence[Tensor | None], values: Tensor, ac
     values = values if on_device(values) else values.to(self.device)
     if any(number is not None and number.dtype is torch.bool and not number.dim() for number in indices):
         (flag,) = (number for number in indices if number is not None)
-        return (self + values if accumulate else values.expand(self.shape).clone()) if bool(flag.item()) else self.clone()
+        return (
+            (self + values if accumulate else values.expand(self.shape).clone()) if bool(flag.item()) else self.clone()
+        )
     if all(number is None for number in indices):
         return self + values if accumulate else values.expand(self.shape).clone()
     chosen = Selection(self, indices)

@@ -24,7 +24,10 @@ def matrix(x: torch.Tensor) -> Buffer:
     """An array whose rows or whose columns have their elements side by side, row after row of equal distance."""
     last = x.stride()[-2:]
     sides = x.shape[-2:]
-    fits = any(step == 1 and other >= side for step, other, side in ((last[1], last[0], sides[1]), (last[0], last[1], sides[0])))
+    fits = any(
+        step == 1 and other >= side
+        for step, other, side in ((last[1], last[0], sides[1]), (last[0], last[1], sides[0]))
+    )
     return array(x if fits else x.contiguous())
 
 

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from sley.runtime.frameworks.torch_device.registry import operator
 from sley.runtime.frameworks.torch_device.tensors import dense, empty, wrap
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.normalization import layer_norm_over
 
-Tensor = torch.Tensor
 FLOAT = torch.float32
 
 
@@ -29,32 +30,33 @@ def native_layer_norm(
     lead = input.shape[: input.dim() - axes]
     few = [*lead, *(1 for _ in range(axes))]
     if not input.numel():
-        return empty(input.shape, input.dtype), torch.zeros(few, device="sley"), torch.zeros(few, device="sley")
-    x = dense(input)
-    rows = x.reshape(math.prod(lead), -1)
-    if eps < 0:  # which PyTorch takes
-        mean, rstd = input.mean(tuple(range(-axes, 0)), keepdim=True), None
-        spread = input.to(FLOAT).var(tuple(range(-axes, 0)), correction=0, keepdim=True)
-        rstd = (spread + eps).rsqrt()
-        normed = (input.to(FLOAT) - mean) * rstd
-        scaled = normed if weight is None else normed * weight
-        return (scaled if bias is None else scaled + bias).to(input.dtype), mean, rstd
-    found = nn.layer_norm(
-        rows, *(None if part is None else part.reshape(-1) for part in (wide(weight), wide(bias))), eps
-    ) if x.dtype.kind == "f" else _layer_norm_narrow(input, rows, weight, bias, eps)
-    moments = nn.moments(rows, (1,), eps)
-    mean, rstd = (wrap(part.reshape(*few), FLOAT) for part in moments)
+        return empty(input.shape, input.dtype), *(torch.zeros(few, device=input.device) for _ in range(2))
+    if eps < 0:
+        return _layer_norm_below(input, axes, weight, bias, eps)
+    rows = dense(input).reshape(math.prod(lead), -1)
+    scale, shift = (None if part is None else part.reshape(-1) for part in (wide(weight), wide(bias)))
+    if input.dtype is FLOAT:
+        found = nn.layer_norm(rows, scale, shift, eps)
+    elif all(part is None or part.dtype is input.dtype for part in (weight, bias)):  # a program for rows of bfloat16
+        narrow = [None if part is None else dense(part).reshape(-1) for part in (weight, bias)]
+        found = nn.layer_norm(rows, narrow[0], narrow[1], eps)
+    else:
+        found = layer_norm_over(rows, scale, shift, eps, 1)
+    mean, rstd = (wrap(part.reshape(*few), FLOAT) for part in nn.moments(rows, (1,), eps))
     return wrap(found.reshape(*input.shape), input.dtype), mean, rstd
 
 
-def _layer_norm_narrow(input: Tensor, rows: Any, weight: Tensor | None, bias: Tensor | None, eps: float) -> Any:
-    """bfloat16 rows take parameters of bfloat16; others go through the general kernel."""
-    given = [part for part in (weight, bias) if part is not None]
-    if all(part.dtype is input.dtype for part in given):
-        return nn.layer_norm(rows, *(None if part is None else dense(part).reshape(-1) for part in (weight, bias)), eps)
-    from sley.runtime.nn.normalization import layer_norm_over
-
-    return layer_norm_over(rows, *(None if part is None else part.reshape(-1) for part in (wide(weight), wide(bias))), eps, 1)
+def _layer_norm_below(
+    x: Tensor, axes: int, weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """With a negative eps, which PyTorch takes and ``nn`` does not."""
+    over = tuple(range(-axes, 0))
+    values = x.to(FLOAT)
+    mean = values.mean(over, keepdim=True)
+    rstd = (values.var(over, correction=0, keepdim=True) + eps).rsqrt()
+    scaled = (values - mean) * rstd
+    scaled = scaled if weight is None else scaled * weight
+    return (scaled if bias is None else scaled + bias).to(x.dtype), mean, rstd
 
 
 @operator("native_layer_norm_backward")
@@ -88,13 +90,20 @@ def native_layer_norm_backward(
 
 @operator("native_batch_norm")
 def native_batch_norm(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor | None,
-    running_var: Tensor | None, training: bool, momentum: float, eps: float,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Running moments are brought up to date in place."""
     none = empty((0,), FLOAT)
     if not training:
-        assert running_mean is not None and running_var is not None
+        assert running_mean is not None
+        assert running_var is not None
         found = nn.batch_norm(dense(input), wide(running_mean), wide(running_var), wide(weight), wide(bias), eps)
         return wrap(found, input.dtype), none, none
     y, mean, var, rstd = nn.batch_norm_training(dense(input), wide(weight), wide(bias), eps)
@@ -108,8 +117,14 @@ def native_batch_norm(
 
 @operator("_native_batch_norm_legit")
 def batch_norm_legit(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, running_mean: Tensor, running_var: Tensor,
-    training: bool, momentum: float, eps: float,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     return native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
@@ -123,13 +138,22 @@ def batch_norm_without(
 
 @operator("native_batch_norm_backward")
 def native_batch_norm_backward(
-    grad_out: Tensor, input: Tensor, weight: Tensor | None, running_mean: Tensor | None, running_var: Tensor | None,
-    save_mean: Tensor | None, save_invstd: Tensor | None, train: bool, eps: float, output_mask: Sequence[bool],
+    grad_out: Tensor,
+    input: Tensor,
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    save_mean: Tensor | None,
+    save_invstd: Tensor | None,
+    train: bool,
+    eps: float,
+    output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
     if train:
         mean, rstd = save_mean, save_invstd
     else:
-        assert running_mean is not None and running_var is not None
+        assert running_mean is not None
+        assert running_var is not None
         mean, rstd = running_mean, (running_var.to(FLOAT) + eps).rsqrt()
     found = nn.batch_norm_backward(dense(grad_out), dense(input), wide(mean), wide(rstd), wide(weight), training=train)
     axes = [0, *range(2, input.dim())]
@@ -143,32 +167,47 @@ def native_batch_norm_backward(
 
 @operator("native_group_norm")
 def native_group_norm(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, N: int, C: int, HxW: int, group: int, eps: float
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    count: int,
+    channels: int,
+    size: int,
+    group: int,
+    eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     if not input.numel():
-        return empty(input.shape, input.dtype), *(torch.zeros((N, group), device="sley") for _ in range(2))
-    found = nn.group_norm(dense(input).reshape(N, C, HxW), group, wide(weight), wide(bias), eps)
-    mean, rstd = nn.moments(dense(input).reshape(N * group, -1), (1,), eps)
-    moments = (wrap(part.reshape(N, group), FLOAT).to(input.dtype) for part in (mean, rstd))
+        return empty(input.shape, input.dtype), *(torch.zeros((count, group), device="sley") for _ in range(2))
+    found = nn.group_norm(dense(input).reshape(count, channels, size), group, wide(weight), wide(bias), eps)
+    mean, rstd = nn.moments(dense(input).reshape(count * group, -1), (1,), eps)
+    moments = (wrap(part.reshape(count, group), FLOAT).to(input.dtype) for part in (mean, rstd))
     return wrap(found.reshape(*input.shape), input.dtype), *moments
 
 
 @operator("native_group_norm_backward")
 def native_group_norm_backward(
-    grad_out: Tensor, input: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, N: int, C: int, HxW: int,
-    group: int, output_mask: Sequence[bool],
+    grad_out: Tensor,
+    input: Tensor,
+    mean: Tensor,
+    rstd: Tensor,
+    weight: Tensor | None,
+    count: int,
+    channels: int,
+    size: int,
+    group: int,
+    output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    x = input.to(FLOAT).reshape(N, group, C // group, HxW)
-    grad = grad_out.to(FLOAT).reshape(N, group, C // group, HxW)
-    center, scale = (part.to(FLOAT).reshape(N, group, 1, 1) for part in (mean, rstd))
+    x = input.to(FLOAT).reshape(count, group, channels // group, size)
+    grad = grad_out.to(FLOAT).reshape(count, group, channels // group, size)
+    center, scale = (part.to(FLOAT).reshape(count, group, 1, 1) for part in (mean, rstd))
     normed = (x - center) * scale
     images = taps = shift = None
     if output_mask[0]:
-        scaled = grad if weight is None else grad * weight.to(FLOAT).reshape(1, group, C // group, 1)
+        scaled = grad if weight is None else grad * weight.to(FLOAT).reshape(1, group, channels // group, 1)
         first, second = scaled.mean((2, 3), keepdim=True), (scaled * normed).mean((2, 3), keepdim=True)
         images = ((scaled - first - normed * second) * scale).reshape(input.shape).to(input.dtype)
     if output_mask[1] and weight is not None:
-        taps = (grad * normed).sum((0, 3)).reshape(C).to(weight.dtype)
+        taps = (grad * normed).sum((0, 3)).reshape(channels).to(weight.dtype)
     if output_mask[2]:
-        shift = grad.sum((0, 3)).reshape(C).to(input.dtype if weight is None else weight.dtype)
+        shift = grad.sum((0, 3)).reshape(channels).to(input.dtype if weight is None else weight.dtype)
     return images, taps, shift

@@ -4,22 +4,22 @@ image is written out."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from sley.runtime.device.buffer import Buffer
+from sley.runtime.frameworks.torch_device.engine import device
 from sley.runtime.frameworks.torch_device.operators.convolutions import channels_last
 from sley.runtime.frameworks.torch_device.registry import operator
 from sley.runtime.frameworks.torch_device.tensors import empty, wrap
+from sley.runtime.frameworks.torch_device.types import stored
 from sley.runtime.nn import operators as nn
-from sley.runtime.nn.mapping import FP32, cast, mapped
 from sley.runtime.nn.elements import times
-
-Tensor = torch.Tensor
+from sley.runtime.nn.mapping import FP32, cast, mapped
 
 
 @dataclass(frozen=True)
@@ -45,13 +45,17 @@ class Pool:
         sizes, out = tuple(x.shape[-dims:]), []
         for size, tap, step, pad, far in zip(sizes, taps, steps, pads, spread, strict=True):
             if pad < 0 or 2 * pad > (tap - 1) * far + 1:
-                raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={pad}, kernel_size={tap}")
+                raise RuntimeError(
+                    f"pad should be at most half of effective kernel size, but got pad={pad}, kernel_size={tap}"
+                )
             reach = size + 2 * pad - far * (tap - 1) - 1
             count = (-(-reach // step) if ceil_mode else reach // step) + 1
             if ceil_mode and (count - 1) * step >= size + pad:
                 count -= 1
             if count < 1:
-                raise RuntimeError(f"windows of {taps} on images of {sizes} with padding {pads}: Output size is too small")
+                raise RuntimeError(
+                    f"windows of {taps} on images of {sizes} with padding {pads}: Output size is too small"
+                )
             out.append(count)
         return cls(sizes, taps, steps, pads, spread, tuple(out))
 
@@ -87,11 +91,11 @@ class Pool:
         part = tuple(slice(front, front + size) for (front, _), size in zip(pads, self.sizes, strict=True))
         return cast(total[(slice(None), *part)], dtype)
 
-    def numbers(self, device: Any) -> Buffer:
+    def numbers(self) -> Buffer:
         """The number of each padded element in its image, [1, ..., 1]."""
         grid = np.arange(math.prod(self.sizes), dtype=np.int32).reshape(self.sizes)
         full = np.pad(grid, self.pads)[tuple(slice(0, side) for side in self.reach)]
-        return device.array(np.ascontiguousarray(full)[None, ..., None])
+        return device().array(np.ascontiguousarray(full)[None, ..., None])
 
     def shares(self, count_include_pad: bool, divisor: int | None) -> np.ndarray[Any, Any]:
         """What each window's sum is multiplied by."""
@@ -132,7 +136,7 @@ def max_pool(x: Tensor, dims: int, pool: Pool) -> tuple[Tensor, Tensor]:
         return empty(shape, x.dtype), empty(shape, torch.int64)
     padded = pool.padded(channels_last(full), -math.inf)
     y = nn.max_pool(padded, pool.window, stride=pool.stride, dilation=pool.dilation)
-    numbers = pool.numbers(padded.device)
+    numbers = pool.numbers()
     places = nn.max_pool_places(padded, y, numbers, pool.window, stride=pool.stride, dilation=pool.dilation)
     return back(y, x.dtype, batched), back(places, torch.int64, batched)
 
@@ -146,7 +150,7 @@ def max_pool_backward(grad: Tensor, x: Tensor, dims: int, pool: Pool) -> Tensor:
     last = channels_last(images(grad, dims)[0])
     wide = cast(padded, FP32)
     total = nn.max_pool_backward(last, wide, y, pool.window, stride=pool.stride, dilation=pool.dilation)
-    return back(pool.inside(total, cast(y[:1, ..., :1], y.dtype).dtype), x.dtype, batched)
+    return back(pool.inside(total, y.dtype), x.dtype, batched)
 
 
 def avg_pool(x: Tensor, dims: int, pool: Pool, count_include_pad: bool, divisor: int | None) -> Tensor:
@@ -154,9 +158,7 @@ def avg_pool(x: Tensor, dims: int, pool: Pool, count_include_pad: bool, divisor:
     if not full.numel():
         return empty((*x.shape[:-dims], *pool.out), x.dtype)
     total = nn.sum_pool(pool.padded(channels_last(full), 0.0), pool.window, stride=pool.stride)
-    shares = total.device.array(pool.shares(count_include_pad, divisor)) if total.ndim else total
-    from sley.runtime.frameworks.torch_device.types import stored
-
+    shares = device().array(pool.shares(count_include_pad, divisor))
     return back(mapped("avg_pool", times, total, shares, dtype=stored(x.dtype), computed=FP32), x.dtype, batched)
 
 
@@ -167,12 +169,10 @@ def avg_pool_backward(
     if not full.numel():
         return torch.zeros_like(x)
     last = channels_last(images(grad, dims)[0])
-    shares = last.device.array(pool.shares(count_include_pad, divisor) * np.float32(math.prod(pool.window)))
+    shares = device().array(pool.shares(count_include_pad, divisor) * np.float32(math.prod(pool.window)))
     scaled = mapped("avg_pool_backward", times, last, shares, dtype=FP32, computed=FP32)
     shape = (full.shape[0], *pool.reach, full.shape[1])
-    total = nn.avg_pool_backward(scaled, last.device.empty(shape, FP32), pool.window, stride=pool.stride)
-    from sley.runtime.frameworks.torch_device.types import stored
-
+    total = nn.avg_pool_backward(scaled, device().empty(shape, FP32), pool.window, stride=pool.stride)
     return back(pool.inside(total, stored(x.dtype)), x.dtype, batched)
 
 
@@ -185,24 +185,41 @@ def _enter(dims: int) -> None:
 
     @operator(f"max_pool{dims}d_with_indices_backward")
     def run_max_backward(
-        grad_output: Tensor, self: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any,
-        ceil_mode: bool, indices: Tensor,
+        grad_output: Tensor,
+        self: Tensor,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        ceil_mode: bool,
+        indices: Tensor,
     ) -> Tensor:
         pool = Pool.of(self, dims, kernel_size, stride, padding, dilation, ceil_mode)
         return max_pool_backward(grad_output, self, dims, pool)
 
     @operator(f"avg_pool{dims}d")
     def run_avg(
-        self: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
-        count_include_pad: bool = True, divisor_override: int | None = None,
+        self: Tensor,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
     ) -> Tensor:
         pool = Pool.of(self, dims, kernel_size, stride, padding, 1, ceil_mode)
         return avg_pool(self, dims, pool, count_include_pad, divisor_override)
 
     @operator(f"avg_pool{dims}d_backward")
     def run_avg_backward(
-        grad_output: Tensor, self: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
-        count_include_pad: bool, divisor_override: int | None,
+        grad_output: Tensor,
+        self: Tensor,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
     ) -> Tensor:
         pool = Pool.of(self, dims, kernel_size, stride, padding, 1, ceil_mode)
         return avg_pool_backward(grad_output, self, dims, pool, count_include_pad, divisor_override)

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.frameworks.torch_device.engine import device
@@ -19,8 +20,6 @@ from sley.runtime.frameworks.torch_device.results import write
 from sley.runtime.frameworks.torch_device.tensors import empty, wrap
 from sley.runtime.nn import operators as nn
 from sley.runtime.tile import language as tile
-
-Tensor = torch.Tensor
 
 
 def uniform(shape: Any, generator: Any) -> Tensor:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 from sley.runtime.frameworks.torch_device.registry import operator
-
-Tensor = torch.Tensor
 
 
 def _with_bias(gates: Tensor, bias: Tensor | None) -> Tensor:
@@ -15,7 +14,10 @@ def _with_bias(gates: Tensor, bias: Tensor | None) -> Tensor:
 
 @operator("_thnn_fused_lstm_cell")
 def lstm_cell(
-    input_gates: Tensor, hidden_gates: Tensor, cx: Tensor, input_bias: Tensor | None = None,
+    input_gates: Tensor,
+    hidden_gates: Tensor,
+    cx: Tensor,
+    input_bias: Tensor | None = None,
     hidden_bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Gates are i, f, g, o; the workspace keeps what came out of them."""
@@ -46,7 +48,10 @@ def lstm_cell_backward(
 
 @operator("_thnn_fused_gru_cell")
 def gru_cell(
-    input_gates: Tensor, hidden_gates: Tensor, hx: Tensor, input_bias: Tensor | None = None,
+    input_gates: Tensor,
+    hidden_gates: Tensor,
+    hx: Tensor,
+    input_bias: Tensor | None = None,
     hidden_bias: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Gates are r, z, n; the workspace keeps them, h, and the hidden part of n."""

@@ -10,7 +10,7 @@ from sley.runtime.frameworks.torch_device.registry import operator
 from sley.runtime.frameworks.torch_device.tensors import array, wrap
 from sley.runtime.frameworks.torch_device.types import stored
 from sley.runtime.nn import operators as nn
-from sley.runtime.nn.mapping import FP32, cast
+from sley.runtime.nn.mapping import cast
 
 
 def axes_of(x: torch.Tensor, dim: Any) -> tuple[int, ...]:
@@ -64,9 +64,7 @@ def sum_all(self: torch.Tensor, *, dtype: Any = None) -> torch.Tensor:
 def mean(self: torch.Tensor, dim: Any, keepdim: bool = False, *, dtype: Any = None) -> torch.Tensor:
     kind = dtype or self.dtype
     if not kind.is_floating_point:
-        raise RuntimeError(
-            f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {kind}"
-        )
+        raise RuntimeError(f"mean(): Input dtype must be either a floating point or complex dtype. Got: {kind}")
     x = self if self.dtype == kind else self.to(kind)
     return reduced(nn.mean, x, dim, keepdim, kind, float("nan"))
 
@@ -192,7 +190,9 @@ def _spread(function: Any, x: torch.Tensor, dim: Any, correction: Any, keepdim: 
         count *= x.shape[place]
     if count <= by:
         far = float("nan") if count == by or not count else float("inf")
-        return torch.full(shape_of(x, axes_of(x, dim), keepdim), float("nan") if far != far else far, dtype=x.dtype, device=x.device)
+        return torch.full(
+            shape_of(x, axes_of(x, dim), keepdim), float("nan") if far != far else far, dtype=x.dtype, device=x.device
+        )
 
     def run(source: Any, axes: Any, keep: bool) -> Any:
         return function(source, axes, keep, correction=by)

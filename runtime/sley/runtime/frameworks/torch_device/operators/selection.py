@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
-from sley.runtime.frameworks.torch_device.pointwise import converted
 from sley.runtime.frameworks.torch_device.operators.reductions import sum_type
 from sley.runtime.frameworks.torch_device.registry import operator
 from sley.runtime.frameworks.torch_device.tensors import array, dense, empty, wrap
 from sley.runtime.nn import operators as nn
-
-Tensor = torch.Tensor
 
 
 def _place(x: Tensor, dim: int) -> int:
@@ -79,6 +77,3 @@ def tril(self: Tensor, diagonal: int = 0) -> Tensor:
 @operator("triu")
 def triu(self: Tensor, diagonal: int = 0) -> Tensor:
     return wrap(nn.triu(array(self), diagonal), self.dtype) if self.numel() else empty(self.shape, self.dtype)
-
-
-assert converted

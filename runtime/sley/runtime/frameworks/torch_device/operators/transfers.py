@@ -42,7 +42,7 @@ def copy_(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) 
         from_host(self, source.to(self.dtype))
     elif not on_device(self):
         self.copy_(to_host(source))
-    elif handles([self]) & handles([source]) or self.dtype != source.dtype and not covers(self):
+    elif handles([self]) & handles([source]) or (self.dtype != source.dtype and not covers(self)):
         copy_(self, converted(source, self.dtype))
     elif covers(self):
         fill(self, array(converted(source, self.dtype)))

@@ -9,12 +9,20 @@ import torch
 
 from sley.runtime.frameworks.torch_device.engine import device
 from sley.runtime.frameworks.torch_device.registry import find, operator
-from sley.runtime.frameworks.torch_device.storage import new_storage
+from sley.runtime.frameworks.torch_device.storage import DeviceStorage, new_storage
 from sley.runtime.frameworks.torch_device.tensors import HOST, SET, dense, row_major
 from sley.runtime.frameworks.torch_device.types import stored
 from sley.runtime.nn import operators as nn
 
-SHARED = ("as_strided", "view", "_reshape_alias", "unfold", "set_.source_Tensor", "set_.source_Storage", "set_.source_Storage_storage_offset")
+SHARED = (
+    "as_strided",
+    "view",
+    "_reshape_alias",
+    "unfold",
+    "set_.source_Tensor",
+    "set_.source_Storage",
+    "set_.source_Storage_storage_offset",
+)
 """Operators that move no element: what PyTorch does for the host is right for every device."""
 
 
@@ -22,6 +30,8 @@ def _shared(name: str) -> Any:
     overload = find(name)
 
     def run(*args: Any, **kwargs: Any) -> torch.Tensor:
+        if name.startswith("set_.source_Storage"):
+            args[1].__class__ = DeviceStorage
         return overload._op_dk(HOST, *args, **kwargs)
 
     return run
