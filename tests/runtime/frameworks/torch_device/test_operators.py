@@ -11,32 +11,13 @@ pytest.importorskip("onnxscript", reason=f"onnxscript is not installed: {extra('
 pytest.importorskip("expecttest", reason=f"expecttest is not installed: {extra('torch')}")
 sley_torch = pytest.importorskip("sley.runtime.frameworks.torch")
 
-SOME = (
-    "add",
-    "div.floor_rounding",
-    "gather",
-    "nn.functional.conv2d",
-    "nn.functional.layer_norm",
-    "scatter_add",
-    "where",
-)
+SOME = ("gather", "nn.functional.conv2d")
 MORE = (
-    *(
-        "addmm",
-        "amax",
-        "atan2",
-        "bmm",
-        "cat",
-        "cumsum",
-        "index_put",
-        "index_select",
-        "logsumexp",
-        "masked_select",
-        "pow",
-    ),
+    *("add", "addmm", "amax", "atan2", "bmm", "cat", "cumsum", "div.floor_rounding", "index_put", "index_select"),
+    *("logsumexp", "masked_select", "pow", "nn.functional.layer_norm", "scatter_add", "where", "nonzero", "std"),
     *("nn.functional.avg_pool2d", "nn.functional.batch_norm", "nn.functional.cross_entropy", "nn.functional.embedding"),
     *("nn.functional.gelu", "nn.functional.group_norm", "nn.functional.huber_loss", "nn.functional.max_pool2d"),
-    *("nn.functional.smooth_l1_loss", "nn.functional.interpolate.bilinear", "nonzero", "std", "masked.var"),
+    *("nn.functional.smooth_l1_loss", "nn.functional.interpolate.bilinear", "masked.var"),
 )
 
 
@@ -62,7 +43,7 @@ def test_more_samples(name: str) -> None:
 def test_refused() -> None:
     """An operator that is missing is named; the host does it if it may, and is counted."""
     x = torch.tensor([0.5, 1.5], device="sley")
-    with pytest.raises(torch.sley.UnsupportedOperator, match="special_bessel_j1.default is no operator of the device"):
+    with pytest.raises(torch.sley.UnsupportedOperator, match=r"special_bessel_j1.* is no operator of the device"):
         torch.special.bessel_j1(x)
     torch.sley.FALLBACKS.clear()
     with torch.sley.allow_fallback() as counted:
@@ -94,7 +75,7 @@ def test_random() -> None:
     order = torch.randperm(20, device="sley").cpu()
     assert sorted(order.tolist()) == list(range(20))
     kept = torch.nn.functional.dropout(torch.ones(1000, device="sley"), 0.25).cpu()
-    assert set(kept.tolist()) == {0.0, pytest.approx(1 / 0.75)}
+    torch.testing.assert_close(kept.unique(), torch.tensor([0.0, 1 / 0.75]))
     assert 650 < kept.count_nonzero() < 850
 
 

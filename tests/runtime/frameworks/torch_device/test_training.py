@@ -54,9 +54,11 @@ def losses(model: Any, x: Any, y: Any, optimizer: Any, steps: int, device: str) 
 def test_mlp() -> None:
     torch.manual_seed(0)
     model, x, y = nn.Sequential(nn.Linear(6, 9), nn.Tanh(), nn.Linear(9, 3)), torch.randn(8, 6), torch.arange(8) % 3
-    run = [
-        losses(model, x, y, lambda p: torch.optim.SGD(p, 0.5, momentum=0.9), 4, device) for device in ("cpu", "sley")
-    ]
+
+    def sgd(parameters: Any) -> Any:
+        return torch.optim.SGD(parameters, 0.5, momentum=0.9)
+
+    run = [losses(model, x, y, sgd, 4, device) for device in ("cpu", "sley")]
     assert run[1] == pytest.approx(run[0], abs=1e-5)
 
 

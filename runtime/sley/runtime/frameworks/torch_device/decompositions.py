@@ -26,7 +26,6 @@ COMPOSED = (
     "_upsample_nearest_exact1d",
     "_upsample_nearest_exact2d",
     "_upsample_nearest_exact3d",
-    "adaptive_max_pool2d",
     "grid_sampler_2d",
     "multi_margin_loss",
     "multilabel_margin_loss_forward",
@@ -73,7 +72,7 @@ def load() -> None:
 
 
 def once(overload: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    """A decomposition that is refused where it comes back to the operator itself."""
+    """A decomposition that is refused where it comes back to the operator itself, or says that it does not apply."""
     inside: set[int] = set()
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -82,9 +81,10 @@ def once(overload: Any, function: Callable[..., Any]) -> Callable[..., Any]:
             return refuse(overload, *args, **kwargs)
         inside.add(thread)
         try:
-            return function(*args, **kwargs)
+            found = function(*args, **kwargs)
         finally:
             inside.discard(thread)
+        return refuse(overload, *args, **kwargs) if found is NotImplemented else found
 
     return run
 
