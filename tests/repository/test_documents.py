@@ -24,7 +24,7 @@ OWN_TESTS = {
     "docs/guides/fast-own-design.md": "tests/sim/fast/test_own_design_guide.py",
 }
 """Of pages whose code takes a compiler some time, and of which more is checked."""
-EXTRAS = {"docs/guides/networks.md": "onnx", "docs/guides/triton.md": "triton"}
+EXTRAS = {"docs/guides/networks.md": "onnx", "docs/guides/triton.md": "triton", "docs/guides/pytorch.md": "torch"}
 """Pages whose code needs an extra that ``test`` does not bring."""
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from operator import index
 from types import TracebackType
 from typing import SupportsIndex
@@ -38,6 +39,7 @@ class Device(Client):
     def __init__(self, driver: Driver, queues: int | None = None) -> None:
         super().__init__(driver, queues)
         self.streams = tuple(Stream(self, queue) for queue in self.queues)
+        self._current: Stream | None = None
 
     @classmethod
     def open(cls, url: str = "fast:base", **options: int) -> Device:
@@ -68,8 +70,18 @@ class Device(Client):
 
     @property
     def stream(self) -> Stream:
-        """The default stream."""
-        return self.streams[0]
+        """The default stream: the first one, or that of ``using``."""
+        return self._current or self.streams[0]
+
+    @contextmanager
+    def using(self, stream: Stream) -> Iterator[Stream]:
+        """Another default stream inside, for every call that is given none. Raises ``BadRequest``."""
+        self.check_owner(stream)
+        before, self._current = self._current, stream
+        try:
+            yield stream
+        finally:
+            self._current = before
 
     @property
     def memory(self) -> HeapStatistics:

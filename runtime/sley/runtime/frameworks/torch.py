@@ -1,6 +1,9 @@
-"""PyTorch on a Sley device: ``torch.compile(model, backend="sley")``, and modules as networks."""
+"""PyTorch on a Sley device: tensors on ``sley``, ``torch.compile(model, backend="sley")``, and modules as networks."""
 
 from sley.runtime.frameworks.from_torch.dynamo import CompiledGraph, compile_graph
 from sley.runtime.frameworks.from_torch.export import read_module
+from sley.runtime.frameworks.torch_device.setup import register
+
+register()
 
 __all__ = ["CompiledGraph", "compile_graph", "read_module"]

@@ -28,7 +28,7 @@ def exp2(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) 
 
 def expm1(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """e^x - 1, for x within [-0.25, 0.25] by its Taylor polynomial of degree 6: 3 ulp."""
-    return in_fp32("expm1", _expm1, x, out=out, stream=stream)
+    return in_fp32("expm1", expm1_tile, x, out=out, stream=stream)
 
 
 def log(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
@@ -157,7 +157,7 @@ def acos(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) 
 def atan(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The inverse of ``tan``: a polynomial of degree 4 in x^2, in [-tan(pi / 8), tan(pi / 8)], where (x - 1) / (x + 1)
     or -1 / x brings the rest; an absolute error of 2^-21."""
-    return in_fp32("atan", _atan, x, out=out, stream=stream)
+    return in_fp32("atan", atan_tile, x, out=out, stream=stream)
 
 
 def exp_tile(x: Any) -> Any:
@@ -169,7 +169,7 @@ def exp_tile(x: Any) -> Any:
     return tile.exp2(rest + (whole - most)) * tile.exp2(most)
 
 
-def _expm1(x: Any) -> Any:
+def expm1_tile(x: Any) -> Any:
     near = _polynomial(x, [1 / math.factorial(n + 1) for n in range(6)]) * x
     return tile.where(tile.maximum(x, -x) <= 0.25, near, exp_tile(x) - 1.0)
 
@@ -300,7 +300,7 @@ def _acos(x: Any) -> Any:
     return tile.where(far, tile.where(below, math.pi - arc * 2.0, arc * 2.0), near)
 
 
-def _atan(x: Any) -> Any:
+def atan_tile(x: Any) -> Any:
     size = tile.maximum(x, -x)
     far, middle = size > math.tan(3 * math.pi / 8), size > math.tan(math.pi / 8)
     above = tile.where(far, -1.0, tile.where(middle, size - 1.0, size))

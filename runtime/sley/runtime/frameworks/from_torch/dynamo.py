@@ -13,23 +13,14 @@ import numpy as np
 import torch
 
 from sley.driver import BadRequest
-from sley.runtime.device.device import Device
 from sley.runtime.frameworks.from_onnx.fold import fold
 from sley.runtime.frameworks.from_torch.export import read_module
+from sley.runtime.frameworks.torch_device.engine import DEFAULT_ENGINE, device_of
 from sley.runtime.networks.compilation import CompiledNetwork, compile_network
 
 torch.backends.mha.set_fastpath_enabled(False)  # one operator for a transformer's layer, which no exporter takes apart
 
-DEFAULT_ENGINE = "model:base?memory=1G"
 OPTIONS = ("engine", "precision")
-_devices: dict[str, Device] = {}
-
-
-def device_of(engine: str) -> Device:
-    """The device of an engine's URL, opened once."""
-    if engine not in _devices:
-        _devices[engine] = Device.open(engine)
-    return _devices[engine]
 
 
 def compile_graph(

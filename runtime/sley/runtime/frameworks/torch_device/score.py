@@ -1,0 +1,249 @@
+"""PyTorch's own samples of operators, OpInfo, on the device: forward and backward, with fallback refused."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.testing._internal.common_methods_invocations import op_db
+from torch.testing._internal.opinfo.core import OpInfo
+from torch.utils._pytree import tree_flatten, tree_map
+
+from sley.runtime.frameworks.torch_device.storage import NAME
+from sley.runtime.frameworks.torch_device.tensors import on_device
+from sley.runtime.frameworks.torch_device.types import STORED
+
+TYPES = (torch.float32, torch.bfloat16)
+TOLERANCES = {torch.float32: (1e-5, 1e-5), torch.bfloat16: (1.6e-2, 1e-2)}
+"""Relative and absolute differences to the host that pass, of values of about 1."""
+RANDOM = frozenset(
+    (
+        *("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal", "uniform"),
+        *("rand_like", "randint", "randint_like", "randn", "randn_like", "nn.functional.rrelu"),
+        *("empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided"),
+        *("nn.functional.fractional_max_pool2d", "nn.functional.fractional_max_pool3d"),
+    )
+)
+"""Operators of random numbers, or of contents that are not defined."""
+
+
+class ForeignType(Exception):  # noqa: N818 (no error: a sample that is left out)
+    """A sample on a type that the device does not have."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An operator in a type: how many samples passed, of how many on types of the device; how many are on others; and
+    what was said of the first that did not pass."""
+
+    name: str
+    dtype: str
+    passed: int
+    samples: int
+    other: int = 0
+    reason: str = ""
+    backward: bool = False
+
+    @property
+    def whole(self) -> bool:
+        return 0 < self.samples == self.passed
+
+
+@dataclass(frozen=True)
+class OperatorScore:
+    """An operator in all its types."""
+
+    name: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all samples on types of the device pass, and there are some in each type."""
+        return all(outcome.whole for outcome in self.outcomes)
+
+    @property
+    def other(self) -> int:
+        """Samples that were left out."""
+        return sum(outcome.other for outcome in self.outcomes)
+
+    @property
+    def remark(self) -> str:
+        """What else there is to say."""
+        forward = "" if any(outcome.backward for outcome in self.outcomes) else "forward alone"
+        drawn = "drawn" if self.name.partition(".")[0] in RANDOM or self.name in RANDOM else ""
+        return ", ".join(filter(None, (drawn, forward)))
+
+    @property
+    def reason(self) -> str:
+        """What was said first."""
+        given = [outcome.reason for outcome in self.outcomes if outcome.reason]
+        return given[0] if given else "no sample on types of the device"
+
+    def text(self, dtype: str) -> str:
+        """Passed of all samples in a type."""
+        found = [f"{outcome.passed} of {outcome.samples}" for outcome in self.outcomes if outcome.dtype == dtype]
+        return found[0] if found else ""
+
+
+def operator_scores(outcomes: Iterable[Outcome]) -> list[OperatorScore]:
+    """By operator, in alphabetical order."""
+    own: dict[str, list[Outcome]] = {}
+    for outcome in outcomes:
+        own.setdefault(outcome.name, []).append(outcome)
+    return [OperatorScore(name, tuple(own[name])) for name in sorted(own)]
+
+
+def run_types(op: OpInfo, most: int | None = None) -> list[Outcome]:
+    """Runs an operator in all of its types that the device has."""
+    return [run(op, dtype, most) for dtype in TYPES if op.supports_dtype(dtype, "cpu")]
+
+
+def operators() -> Iterator[OpInfo]:
+    """Those with samples in float32 or bfloat16."""
+    yield from (op for op in op_db if any(op.supports_dtype(dtype, "cpu") for dtype in TYPES))
+
+
+def full_name(op: OpInfo) -> str:
+    return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
+
+
+def run(op: OpInfo, dtype: torch.dtype, most: int | None = None) -> Outcome:
+    """Runs the samples of an operator, at most so many."""
+    backward = bool(op.supports_autograd) and dtype in op.supported_backward_dtypes("cpu")
+    passed, count, other, reason = 0, 0, 0, ""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        for sample in op.sample_inputs("cpu", dtype, requires_grad=backward):
+            if most is not None and count + other >= most:
+                break
+            try:
+                problem = compare(op, sample, dtype, backward)
+            except ForeignType:
+                other += 1
+                continue
+            except Exception as error:  # of any kind, as PyTorch and the device raise it
+                problem = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
+            count += 1
+            passed += not problem
+            reason = reason or problem
+    return Outcome(full_name(op), str(dtype).removeprefix("torch."), passed, count, other, reason, backward)
+
+
+def moved(value: Any) -> Any:
+    """Arguments on the device."""
+    if isinstance(value, torch.Tensor):
+        there = value.detach().to(NAME)
+        return there.requires_grad_(value.requires_grad)
+    if isinstance(value, torch.device) or (value == "cpu" and isinstance(value, str)):
+        return NAME
+    return value
+
+
+def compare(op: OpInfo, sample: Any, dtype: torch.dtype, backward: bool) -> str:
+    """What is wrong with a sample; nothing if it passes."""
+    arguments = (sample.input, list(sample.args), dict(sample.kwargs))
+    function: Callable[..., Any] = op.op
+    expected = sample.output_process_fn_grad(function(arguments[0], *arguments[1], **arguments[2]))
+    if foreign(arguments) or foreign(expected):
+        raise ForeignType
+    ours = tree_map(moved, arguments)
+    found = sample.output_process_fn_grad(function(ours[0], *ours[1], **ours[2]))
+    if drawn(op, sample):
+        return shapes(expected, found)
+    wide = None
+    problem = difference(expected, found, dtype)
+    if problem and dtype is torch.bfloat16:
+        wide = in_float32(function, arguments)
+        problem = difference(wide[0] if wide else expected, found, dtype)
+    if problem or not backward:
+        return problem
+    wanted, got = gradients(expected, arguments), gradients(found, ours)
+    problem = difference(wanted, got, dtype)
+    if problem and dtype is torch.bfloat16:
+        wide = wide or in_float32(function, arguments)
+        problem = difference(gradients(*wide), got, dtype) if wide else problem
+    return f"backward: {problem}" if problem else ""
+
+
+def foreign(values: Any) -> bool:
+    """Whether types are among them that the device does not have."""
+    leaves = tree_flatten(values)[0]
+    kinds = [leaf.dtype if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    return any(isinstance(kind, torch.dtype) and kind not in STORED for kind in kinds)
+
+
+def drawn(op: OpInfo, sample: Any) -> bool:
+    """Whether results of a sample are random, or not defined: shapes and types are compared alone."""
+    if op.name in RANDOM:
+        return True
+    chance = sample.kwargs.get("dropout_p", sample.kwargs.get("p", 0) if "dropout" in op.name else 0)
+    return "dropout" in op.name or (bool(chance) and "attention" in op.name) or "multi_head" in op.name
+
+
+def in_float32(function: Any, arguments: Any) -> Any:
+    """Results of the host for the same values in float32, and arguments to differentiate for."""
+    wide = tree_map(
+        lambda value: (
+            value.detach().float().requires_grad_(value.requires_grad)
+            if isinstance(value, torch.Tensor) and value.dtype is torch.bfloat16
+            else value
+        ),
+        arguments,
+    )
+    try:
+        return function(wide[0], *wide[1], **wide[2]), wide
+    except Exception:
+        return None
+
+
+def gradients(results: Any, arguments: Any) -> list[Any]:
+    """Gradients for all arguments that have some, of the sum of all results times a ramp."""
+    outs = [value for value in tree_flatten(results)[0] if isinstance(value, torch.Tensor) and value.requires_grad]
+    leaves = [value for value in tree_flatten(arguments)[0] if isinstance(value, torch.Tensor) and value.requires_grad]
+    if not outs or not leaves:
+        return []
+    seeds = [
+        (torch.linspace(0.5, 1.5, out.numel()) if out.numel() else torch.zeros(0))
+        .reshape(out.shape)
+        .to(out.dtype)
+        .to(out.device)
+        for out in outs
+    ]
+    return list(torch.autograd.grad(outs, leaves, seeds, allow_unused=True))
+
+
+def shapes(expected: Any, found: Any) -> str:
+    """How shapes and types differ."""
+    for a, b in zip(tree_flatten(expected)[0], tree_flatten(found)[0], strict=True):
+        if isinstance(a, torch.Tensor) and (a.shape != b.shape or a.dtype != b.dtype or not on_device(b)):
+            return f"{b.dtype} of shape {tuple(b.shape)} on {b.device}, wanted {a.dtype} of {tuple(a.shape)}"
+    return ""
+
+
+def difference(expected: Any, found: Any, dtype: torch.dtype) -> str:
+    """How results differ; nothing if they agree."""
+    wanted, got = tree_flatten(expected)[0], tree_flatten(found)[0]
+    if len(wanted) != len(got):
+        return f"{len(got)} results, wanted {len(wanted)}"
+    for a, b in zip(wanted, got, strict=True):
+        if not isinstance(a, torch.Tensor):
+            if a != b and not (isinstance(a, float) and abs(a - b) <= 1e-5 + 1e-5 * abs(a)) and str(a) != "cpu":
+                return f"{b}, wanted {a}"
+            continue
+        if not on_device(b):
+            return f"a result on {b.device}"
+        b = b.detach().cpu()
+        if a.dtype != b.dtype and not (a.dtype is torch.float32 and dtype is torch.bfloat16):
+            return f"{b.dtype}, wanted {a.dtype}"
+        if a.shape != b.shape:
+            return f"shape {tuple(b.shape)}, wanted {tuple(a.shape)}"
+        relative, absolute = TOLERANCES.get(dtype, (0, 0)) if a.dtype.is_floating_point else (0, 0)
+        x, y = (value.detach().resolve_conj().to(torch.float64) for value in (a, b))
+        if not torch.allclose(y, x, rtol=relative, atol=absolute, equal_nan=True):
+            gap = (x - y).abs()
+            return f"differs by up to {float(gap[~gap.isnan()].max()) if (~gap.isnan()).any() else float('nan'):.3g}"
+    return ""

@@ -1,0 +1,52 @@
+"""The name ``sley`` among PyTorch's devices: hooks, guard, module, operators."""
+
+from __future__ import annotations
+
+import torch
+
+from sley.runtime.frameworks.torch_device import autocast, decompositions, module, printing, refusal, registry, storage
+from sley.runtime.frameworks.torch_device.storage import NAME
+
+
+class Hooks(torch._C._acc.PrivateUse1Hooks):
+    """What PyTorch asks of a device."""
+
+    def is_available(self) -> bool:
+        return True
+
+    def has_primary_context(self, index: int) -> bool:
+        return True
+
+    def is_built(self) -> bool:
+        return True
+
+
+class Guard(torch._C._acc.DeviceGuard):
+    """The device that is current, of which there is one."""
+
+    def type_(self) -> object:
+        return torch._C._autograd.DeviceType.PrivateUse1
+
+
+_held: list[object] = []
+
+
+def register() -> None:
+    """Makes ``sley`` a device of PyTorch, once in a process."""
+    if _held:
+        return
+    hooks, guard = Hooks(), Guard()
+    torch.utils.rename_privateuse1_backend(NAME)
+    torch._register_device_module(NAME, module)
+    torch.utils.generate_methods_for_privateuse1_backend(
+        unsupported_dtype=[torch.quint8, torch.quint4x2, torch.quint2x4, torch.qint32, torch.qint8]
+    )
+    torch._C._acc.register_python_privateuseone_hook(hooks)
+    torch._C._acc.register_python_privateuseone_device_guard(guard)
+    _held.extend((hooks, guard))
+    registry.load()
+    decompositions.load()
+    refusal.register()
+    storage.register()
+    autocast.register()
+    printing.register()
