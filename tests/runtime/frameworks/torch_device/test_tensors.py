@@ -33,6 +33,7 @@ WRITES = {
     "column": lambda x: x.view(-1)[4::5].zero_(),
     "diagonal": lambda x: x.diagonal().neg_(),
     "all of it": lambda x: x.relu_(),
+    "all of it, turned": lambda x: x.t().mul_(torch.arange(5.0, device=x.device)),
     "over itself": lambda x: x[1:].copy_(x[:-1].clone() + x[1:]),
     "out": lambda x: torch.mul(x[0], 2, out=x[3]),
     "by index": lambda x: x.index_put_((torch.tensor([2, 0], device=x.device),), torch.zeros((), device=x.device)),
