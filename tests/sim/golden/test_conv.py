@@ -20,7 +20,8 @@ def products(case: Convolution, image: int, y: int, x: int, output: int, block: 
             column = x * case.stride[1] - case.padding[1][0] + j * case.dilation[1]
             inside = 0 <= row < case.x.shape[1] and 0 <= column < case.x.shape[2]
             for c in range(begin, min(begin + block, channels)):
-                found.append((case.x[image, row, column, first + c] if inside else case.padding_value, case.w[i, j, c, output]))
+                value = case.x[image, row, column, first + c] if inside else case.padding_value
+                found.append((value, case.w[i, j, c, output]))
     return found
 
 
