@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,8 @@ import numpy as np
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value, stored
 from sley.runtime.networks.graph import Node
+from sley.runtime.networks.operators.order import in_memory_order
+from sley.runtime.networks.passes.narrow import RESULT
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.networks.types import element_type
 from sley.runtime.nn import operators as nn
@@ -80,25 +82,27 @@ _BINARY: dict[str, Callable[..., Buffer]] = {
 
 @operator(*_UNARY)
 def unary(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    return _UNARY[node.operator](x, stream=c.stream)
+    return in_memory_order(_UNARY[node.operator], x, stream=c.stream)
 
 
 @operator(*_BINARY)
 def binary(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
-    return _BINARY[node.operator](*operands(c, x, y), stream=c.stream)
+    return in_memory_order(_BINARY[node.operator], *operands(c, x, y), stream=c.stream)
 
 
 @operator("Region")
 def region(c: Compilation, node: Node, *values: Value) -> Buffer:
     """What the pass ``regions`` made of several operators."""
     arrays = [c.array(value) for value in values]
-    return mapped("region", node.attributes["region"], *arrays, dtype=FP32, computed=FP32, stream=c.stream)
+    kind = node.attributes.get(RESULT, FP32)
+    function = partial(mapped, "region", node.attributes["region"], dtype=kind, computed=FP32, stream=c.stream)
+    return in_memory_order(function, *arrays)
 
 
 @operator("Div")
 def div(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
     a, b = c.array(x), c.array(y)
-    result = nn.div(a, b, stream=c.stream)
+    result = in_memory_order(nn.div, a, b, stream=c.stream)
     if a.dtype.kind == "i":  # towards zero, as ONNX divides integers
         return nn.cast(nn.trunc(result, stream=c.stream), a.dtype, stream=c.stream)
     return result
@@ -121,7 +125,7 @@ def several(c: Compilation, node: Node, *values: Value) -> Buffer:
     arrays = [c.array(value) for value in values]
     if len(arrays) == 1:
         return arrays[0]
-    total = reduce(lambda x, y: function(x, y, stream=c.stream), arrays)
+    total = reduce(lambda x, y: in_memory_order(function, x, y, stream=c.stream), arrays)
     return nn.mul(total, 1 / len(arrays), stream=c.stream) if node.operator == "Mean" else total
 
 
@@ -133,7 +137,7 @@ def where(c: Compilation, node: Node, condition: Value, x: Value, y: Value) -> B
 @operator("Clip")
 def clip(c: Compilation, node: Node, x: Buffer, low: Value | None = None, high: Value | None = None) -> Buffer:
     ends = [None if end is None else c.known(node, end, "a bound").item() for end in (low, high)]
-    return x if ends == [None, None] else nn.clamp(x, *ends, stream=c.stream)
+    return x if ends == [None, None] else in_memory_order(nn.clamp, x, *ends, stream=c.stream)
 
 
 @operator("Identity", "Dropout")
@@ -164,7 +168,7 @@ def cast(c: Compilation, node: Node, x: Buffer, like: Value | None = None) -> Bu
 def with_alpha(c: Compilation, node: Node, x: Buffer) -> Buffer:
     name, alpha = node.operator, node.attributes.get("alpha")
     if name == "LeakyRelu":
-        return nn.leaky_relu(x, 0.01 if alpha is None else alpha, stream=c.stream)
+        return in_memory_order(nn.leaky_relu, x, 0.01 if alpha is None else alpha, stream=c.stream)
     if name == "ThresholdedRelu":
         return nn.threshold(x, 1.0 if alpha is None else alpha, 0.0, stream=c.stream)
     if name == "Celu":
@@ -188,7 +192,7 @@ def hard_sigmoid(c: Compilation, node: Node, x: Buffer) -> Buffer:
 
 @operator("Gelu")
 def gelu(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    return nn.gelu(x, node.attributes.get("approximate", "none"), stream=c.stream)
+    return in_memory_order(nn.gelu, x, node.attributes.get("approximate", "none"), stream=c.stream)
 
 
 @operator("Shrink")

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.images import channels_first, channels_last, sides_of
-from sley.runtime.networks.operators.shapes import dense
+from sley.runtime.networks.operators.order import dense
 from sley.runtime.networks.registry import operator
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.mapping import INT8
 
 
 @operator("MaxPool", "AveragePool", "LpPool")
@@ -33,6 +34,8 @@ def pool(c: Compilation, node: Node, x: Buffer) -> Any:
             pads[place] = before, max((out - 1) * step + wide - size - before, behind)
     view = channels_last(c, x)
     if node.operator == "MaxPool":
+        if x.dtype in (BF16, INT8) and len(window) == 2 and len(node.outputs) == 1 and _plain(window, spreads, pads):
+            return channels_first(nn.max_pool2d(view, window, stride=steps, padding=tuple(pads), stream=c.stream))
         lowest = -float("inf") if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
         padded = nn.pad(view, [*pads, (0, 0)], lowest, stream=c.stream) if any(map(sum, pads)) else view
         largest = nn.max_pool(padded, window, stride=steps, dilation=spreads, stream=c.stream)
@@ -55,6 +58,12 @@ def pool(c: Compilation, node: Node, x: Buffer) -> Any:
         x.shape[2:], window, steps, spreads, (pads, own), bool(node.attributes.get("count_include_pad", 0))
     )
     return channels_first(nn.mul(total, c.device.array(counts.astype(np.float32)[..., None]), stream=c.stream))
+
+
+def _plain(window: tuple[int, ...], spreads: tuple[int, ...], pads: list[tuple[int, int]]) -> bool:
+    """Whether the kernel of pooling has it: each window sees an element."""
+    inside = all(max(pair) < taps for taps, pair in zip(window, pads, strict=True))
+    return inside and all(spread == 1 for spread in spreads)
 
 
 def _numbers(shape: tuple[int, ...], pads: list[tuple[int, int]], columns_first: bool) -> np.ndarray:
