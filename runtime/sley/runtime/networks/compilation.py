@@ -27,6 +27,7 @@ from sley.runtime.networks.memory import MemoryUse, plan_memory
 from sley.runtime.networks.passes.constants import RANDOM, Fold
 from sley.runtime.networks.passes.narrow import RESULT, narrow
 from sley.runtime.networks.passes.order import optimised
+from sley.runtime.networks.passes.shuffles import EXACT
 from sley.runtime.networks.passes.unused import leave_out_unused
 from sley.runtime.networks.registry import UnsupportedOperator, handlers
 
@@ -149,7 +150,7 @@ class Compilation:
             result = values[node.outputs[0]]
             assert result is not None
             return [result]
-        attributes = {name: value for name, value in node.attributes.items() if name not in ("relu", RESULT)}
+        attributes = {name: value for name, value in node.attributes.items() if name not in ("relu", RESULT, EXACT)}
         found = self._fold(replace(node, attributes=attributes), inputs)
         return [np.maximum(value, 0) for value in found] if node.attributes.get("relu") else found
 

@@ -11,7 +11,9 @@ from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.few_channels import conv_few_channels, pays
+from sley.runtime.networks.operators.groups import merged, together
 from sley.runtime.networks.passes.narrow import RESULT
+from sley.runtime.networks.passes.shuffles import EXACT
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.mapping import FP32
@@ -77,7 +79,11 @@ def conv(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = No
         taps = taps.astype(BF16)
     if taps.dtype.kind != "i":
         more["dtype"] = node.attributes.get(RESULT, FP32)
-        if pays(c, taps, groups, spreads[1]):
+        if node.attributes.get(EXACT):
+            more["precision"] = "highest"
+        count = together(groups, taps.shape[2], taps.shape[3] // groups, c.device.config.array)
+        taps, more["groups"] = merged(taps, groups, count), groups // count
+        if pays(c, taps, more["groups"], spreads[1]):
             del more["groups"]
             return channels_first(conv_few_channels(c, view, taps, steps, pads, spreads[0], **more))
     padding: Any = tuple(pads)

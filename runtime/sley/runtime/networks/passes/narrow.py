@@ -13,6 +13,7 @@ import numpy as np
 
 from sley.runtime.device.buffer import BF16
 from sley.runtime.networks.graph import Network, Node
+from sley.runtime.networks.passes.shuffles import EXACT
 
 RESULT = "result"
 """The attribute: the element type of what an operator makes, where it is not that of the network."""
@@ -62,6 +63,8 @@ def _rounds(network: Network, user: Node, name: str, rounded: set[str]) -> bool:
     places = [place for place, other in enumerate(user.inputs) if other == name]
     if user.operator == "Conv":
         weights = network.constants.get(user.inputs[1])
+        if user.attributes.get(EXACT) and user.outputs[0] not in rounded:
+            return False
         return places == [0] and weights is not None and weights.ndim == 4
     if user.operator in ("Gemm", "MatMul"):
         return max(places) < 2

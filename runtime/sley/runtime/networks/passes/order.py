@@ -11,6 +11,7 @@ from sley.runtime.networks.passes.activation import fuse_activation
 from sley.runtime.networks.passes.batch_norm import fold_batch_norm
 from sley.runtime.networks.passes.constants import Fold, fold_constants
 from sley.runtime.networks.passes.regions import form_regions
+from sley.runtime.networks.passes.shuffles import shuffles
 from sley.runtime.networks.passes.subgraphs import inline_subgraphs
 from sley.runtime.networks.passes.unused import leave_out_unused
 from sley.runtime.tile.compiler import DUMP
@@ -19,6 +20,7 @@ PASSES: dict[str, Callable[[Network], Network]] = {
     "unused": leave_out_unused,
     "batch_norm": fold_batch_norm,
     "activation": fuse_activation,
+    "shuffles": shuffles,
     "regions": form_regions,
 }
 
