@@ -65,7 +65,9 @@ def read_results(path: Path = FILE) -> dict[str, Result]:
     """All that is kept, by model, precision and weights."""
     if not path.exists():
         return {}
-    return {one["model"] + f" {one['precision']} {one['weights']}": Result(**one) for one in json.loads(path.read_text())}
+    return {
+        one["model"] + f" {one['precision']} {one['weights']}": Result(**one) for one in json.loads(path.read_text())
+    }
 
 
 def keep(result: Result, path: Path = FILE) -> None:

