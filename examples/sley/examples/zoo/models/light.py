@@ -52,8 +52,10 @@ def load(name: str, weights: str) -> Subject:
         _randomise(model)
         x = np.random.default_rng(7).standard_normal(shape).astype(np.float32)
         from onnx.reference import ReferenceEvaluator
+        from onnx.version_converter import convert_version
 
-        (wanted,) = ReferenceEvaluator(model).run(None, {image.name: x})
+        modern = convert_version(model, 13)  # the reference takes older operators for those of opset 13
+        (wanted,) = ReferenceEvaluator(modern).run(None, {image.name: x})
         reference = "onnx's reference implementation"
     else:
         x = (np.arange(math.prod(shape)).reshape(shape) / math.prod(shape)).astype(np.float32)
@@ -64,7 +66,7 @@ def load(name: str, weights: str) -> Subject:
 
 def _randomise(model: Any) -> None:
     """Replaces stand-ins by random weights of the same shapes."""
-    from onnx import numpy_helper
+    from onnx import TensorProto, helper, numpy_helper
 
     given = {entry.name: numpy_helper.to_array(entry) for entry in model.graph.initializer}
     users: dict[str, list[tuple[Any, int]]] = defaultdict(list)
@@ -83,6 +85,7 @@ def _randomise(model: Any) -> None:
             user, place = users[user.output[0]][0]
         values = _values(random, user.op_type, place, shape).astype(np.float32)
         model.graph.initializer.append(numpy_helper.from_array(values, node.output[0]))
+        model.graph.input.append(helper.make_tensor_value_info(node.output[0], TensorProto.FLOAT, shape))
     del model.graph.node[:]
     model.graph.node.extend(kept)
 
