@@ -37,7 +37,7 @@ def measure(
         weights,
         engine,
         count.cycles if count.counters.has_cycles else 0,
-        -(-macs * parts // device.config.peak_macs),
+        -(-macs * parts // (device.config.array**2 * device.config.cores)),
         f"{macs / 1e6:,.1f} M multiply-accumulates, {parts} bf16 products each" if macs else "",
         len(compiled.graph),
         round(seconds, 1),

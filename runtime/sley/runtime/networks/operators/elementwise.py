@@ -16,6 +16,7 @@ from sley.runtime.networks.passes.narrow import RESULT
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.networks.types import element_type
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.activations import GELU_TILES
 from sley.runtime.nn.mapping import FP32, mapped
 
 
@@ -192,7 +193,9 @@ def hard_sigmoid(c: Compilation, node: Node, x: Buffer) -> Buffer:
 
 @operator("Gelu")
 def gelu(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    return in_memory_order(nn.gelu, x, node.attributes.get("approximate", "none"), stream=c.stream)
+    function = GELU_TILES[node.attributes.get("approximate", "none")]
+    kind = node.attributes.get(RESULT, x.dtype)
+    return in_memory_order(mapped, "gelu", function, x, dtype=kind, computed=FP32, stream=c.stream)
 
 
 @operator("Shrink")

@@ -59,7 +59,7 @@ def reshaped(c: Compilation, x: Buffer, shape: tuple[int, ...]) -> Buffer:
         return dense(c, x).reshape(*shape)
     groups = merged_axes(x.shape, shape)
     if not all(_is_one_axis(x, old) for old, _ in groups):
-        order = sorted(groups, key=lambda group: -max(_strides(x, group[0]), default=0))
+        order = sorted(groups, key=lambda group: -min(_strides(x, group[0]), default=0))
         axes = [axis for old, _ in order for axis in old]
         view = x.transpose(*axes)
         x = restored(nn.copy(view, out=c.device.empty(view.shape, view.dtype), stream=c.stream), axes)

@@ -17,7 +17,7 @@ from sley.runtime.networks.passes.shuffles import EXACT
 
 RESULT = "result"
 """The attribute: the element type of what an operator makes, where it is not that of the network."""
-MAKERS = ("Conv", "Gemm", "LRN", "MatMul", "Region")
+MAKERS = ("Conv", "Gelu", "Gemm", "LRN", "MatMul", "Region")
 """Operators that round their result to it."""
 CHOOSING = (
     "Concat",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from sley.runtime.networks.graph import Network
 from sley.runtime.networks.passes.activation import fuse_activation
 from sley.runtime.networks.passes.batch_norm import fold_batch_norm
+from sley.runtime.networks.passes.bias import fuse_bias
 from sley.runtime.networks.passes.constants import Fold, fold_constants
 from sley.runtime.networks.passes.regions import form_regions
 from sley.runtime.networks.passes.shuffles import shuffles
@@ -19,6 +20,7 @@ from sley.runtime.tile.compiler import DUMP
 PASSES: dict[str, Callable[[Network], Network]] = {
     "unused": leave_out_unused,
     "batch_norm": fold_batch_norm,
+    "bias": fuse_bias,
     "activation": fuse_activation,
     "shuffles": shuffles,
     "regions": form_regions,
