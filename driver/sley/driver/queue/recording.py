@@ -78,6 +78,15 @@ class Recording:
         self._args[index] = data
         self._version += 1
 
+    def part(self, index: int) -> Recording:
+        """A recording of one packet, as it is now."""
+        found = Recording(self.context)
+        packet = self._packets[index]
+        found._packets.append(packet)
+        if index in self._args:
+            found._args[0] = self._args[index]
+        return found
+
     def _bytes(self, address: int) -> bytes:
         """Packets, then the arguments that do not fit into them, for a place in memory."""
         place = address + len(self._packets) * PACKET_BYTES

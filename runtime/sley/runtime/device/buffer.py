@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import weakref
+from dataclasses import replace
 from typing import Any, Self
 
 import ml_dtypes
@@ -157,6 +158,16 @@ class Buffer(NumpyFace):
                 f"{self!r} {self.layout.span}; it must lie inside, and strides are 0 or more, one for each side"
             )
         return self._view(layout)
+
+    def placed(self, home: Buffer, offset: int) -> Buffer:
+        """An array of this shape, strides and type, but other contents: a view of ``home``, so many bytes behind its
+        first element. Raises ``BadRequest`` if it does not lie inside."""
+        layout = replace(self.layout, address=home.address + offset)
+        if offset < 0 or offset + layout.span > home.layout.span:
+            raise BadRequest(f"{self!r} does not fit at byte {offset} of {home!r}; it spans {layout.span} bytes")
+        view = home._view(layout)
+        view.dtype = self.dtype
+        return view
 
     # Contents
 

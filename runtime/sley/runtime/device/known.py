@@ -7,20 +7,25 @@ from numpy.typing import NDArray
 
 
 class Known:
-    """How large the elements of an int32 array can be, for an array and all its views; of other types nothing is kept.
+    """How large the elements of an int32 array can be, for an array and all its views; of other types nothing of it is
+    kept.
 
     Attributes: ``largest``: no element's absolute value is above it; ``None`` if the device may have written others.
+    ``from_host``: whether the host has written any element.
     """
 
     def __init__(self) -> None:
         self.largest: int | None = None
+        self.from_host = False
 
     def set(self, values: NDArray[np.generic]) -> None:
         """The whole array has these values."""
+        self.from_host = True
         self.largest = largest(values) if values.dtype == np.int32 else None
 
     def add(self, values: NDArray[np.generic]) -> None:
         """Some elements have these values now."""
+        self.from_host = True
         if self.largest is not None:
             self.largest = max(self.largest, largest(values))
 

@@ -7,7 +7,7 @@ device.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,13 @@ from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.networks.file import save_network
 from sley.runtime.networks.graph import Array, Network, Node, TensorType
+from sley.runtime.networks.macs import Place, macs_of
+from sley.runtime.networks.memory import MemoryUse, plan_memory
 from sley.runtime.networks.passes.constants import RANDOM, Fold
+from sley.runtime.networks.passes.narrow import RESULT, narrow
 from sley.runtime.networks.passes.order import optimised
 from sley.runtime.networks.passes.quantized.signed import less, more
+from sley.runtime.networks.passes.shuffles import EXACT
 from sley.runtime.networks.passes.unused import leave_out_unused
 from sley.runtime.networks.registry import UnsupportedOperator, handlers
 
@@ -61,14 +65,16 @@ class Compilation:
     Attributes
     ----------
     device, stream: where it runs. precision: of products of float32, as in ``nn.matmul``. known_values: what was
-        computed on the host.
+        computed on the host. places: operators that made launches.
     """
 
     def __init__(self, network: Network, device: Device, stream: Stream, fold: Fold, precision: str) -> None:
         self.network, self.device, self.stream, self.precision = network, device, stream, precision
         self._fold = fold
         self.known_values: dict[str, Array] = {}
+        self.places: list[Place] = []
         self._uploaded: dict[int, tuple[Array, Buffer]] = {}
+        self._prepared: dict[Any, tuple[Array, Buffer]] = {}
 
     def array(self, value: Value) -> Buffer:
         """A value on the device; a constant is there once."""
@@ -78,6 +84,13 @@ class Compilation:
             self._uploaded[id(value)] = value, self.device.array(stored(value, "a constant"))
         return self._uploaded[id(value)][1]
 
+    def prepared(self, value: Array, form: Any, make: Callable[[], Array]) -> Buffer:
+        """A constant in another form, which is made on the host and is on the device once. ``form``: which one."""
+        key = value.__array_interface__["data"][0], value.shape, value.strides, value.dtype.str, form
+        if key not in self._prepared:
+            self._prepared[key] = value, self.device.array(make())
+        return self._prepared[key][1]
+
     def known(self, node: Node, value: Value | None, what: str) -> Array:
         """A value that must be known when the network is compiled. Raises ``UnsupportedOperator``."""
         if not isinstance(value, np.ndarray):
@@ -86,8 +99,9 @@ class Compilation:
             )
         return value
 
-    def run(self, values: dict[str, Value]) -> None:
-        """Runs all operators. Raises ``UnsupportedOperator``, with all that are missing."""
+    def run(self, values: dict[str, Value], graph: Graph) -> None:
+        """Runs all operators, whose launches the graph gets. Raises ``UnsupportedOperator``, with all that are
+        missing."""
         table = handlers()
         missing: list[str] = []
         unknown: set[str] = set()
@@ -99,6 +113,7 @@ class Compilation:
                     missing.append(f"{node}: no such operator on the device")
                 continue
             inputs = [values[name] if name else None for name in node.inputs]
+            before = len(graph.launches)
             try:
                 results = self._results(table.get(node.operator), node, inputs)
             except UnsupportedOperator as error:
@@ -108,6 +123,9 @@ class Compilation:
             except SleyError as error:
                 error.add_note(f"in {node} of {self.network.name!r}")
                 raise
+            if len(graph.launches) > before:
+                macs = macs_of(node, inputs, results)
+                self.places.append(Place(node, len(graph.launches) - before, macs))
             made = {name: result for name, result in zip(node.outputs, results, strict=False) if name}
             values |= made
             self.known_values |= {name: value for name, value in made.items() if isinstance(value, np.ndarray)}
@@ -137,7 +155,7 @@ class Compilation:
             result = values[node.outputs[0]]
             assert result is not None
             return [result]
-        attributes = {name: value for name, value in node.attributes.items() if name not in OURS}
+        attributes = {name: value for name, value in node.attributes.items() if name not in (*OURS, RESULT, EXACT)}
         found = self._fold(replace(node, attributes=attributes), inputs)
         return [np.maximum(value, 0) for value in found] if node.attributes.get("relu") else found
 
@@ -147,14 +165,21 @@ class CompiledNetwork:
 
     Attributes
     ----------
-    network: what it is made of. inputs, outputs: device arrays by name. graph: the launches.
+    network: what it is made of. inputs, outputs: device arrays by name. graph: the launches. memory: bytes of arrays.
+    places: operators that have launches, in their order.
     """
 
     def __init__(
-        self, network: Network, inputs: dict[str, Buffer], outputs: dict[str, Value], graph: Graph, stream: Stream
+        self,
+        network: Network,
+        ends: tuple[dict[str, Buffer], dict[str, Value]],
+        graph: Graph,
+        stream: Stream,
+        memory: MemoryUse,
+        places: Sequence[Place],
     ) -> None:
-        self.network, self.inputs, self.outputs, self.graph = network, inputs, outputs, graph
-        self.stream = stream
+        self.network, self.graph, self.stream, self.memory, self.places = network, graph, stream, memory, places
+        self.inputs, self.outputs = ends
 
     def __call__(self, *values: Any, **named: Any) -> dict[str, Array]:
         """Runs it on inputs in order or by name. Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``."""
@@ -175,7 +200,7 @@ class CompiledNetwork:
             array, kind = np.asarray(value), self.network.inputs[name].dtype
             if kind in SHIFTED and array.dtype != kind:
                 raise UnsupportedType(f"{name} is {array.dtype}; the network takes {kind}")
-            self.inputs[name].write(less(array) if kind in SHIFTED else stored(array, name))
+            write_input(self.inputs[name], less(array) if kind in SHIFTED else stored(array, name))
 
     def launch(self) -> None:
         """Submits the work; returns before it is done."""
@@ -216,16 +241,18 @@ def compile_network(
     run, network = stream or device.stream, optimised(network.with_nodes(network.nodes, constants), fold)
     values: dict[str, Value] = {**constants, **network.constants}
     inputs: dict[str, Buffer] = {}
+    images = {node.inputs[0] for node in network.nodes if node.operator == "Conv"}
     for name, type in network.inputs.items():
         if name in values:
             continue
         shape = _shape(name, type, (shapes or {}).get(name))
-        kind = SHIFTED.get(type.dtype)
-        inputs[name] = device.empty(shape, stored(np.zeros(0, type.dtype), name).dtype if kind is None else kind)
+        kind = SHIFTED.get(type.dtype) or stored(np.zeros(0, type.dtype), name).dtype
+        inputs[name] = input_array(device, shape, kind, name in images)
     values |= inputs
-    compilation = Compilation(network, device, run, fold, precision)
+    narrowed = narrow(network) if precision == "medium" else network
+    compilation = Compilation(narrowed, device, run, fold, precision)
     with run.capture() as graph:
-        compilation.run(values)
+        compilation.run(values, graph)
         outputs: dict[str, Value] = {}
         for name, type in network.outputs.items():
             outputs[name] = values[name]
@@ -233,7 +260,28 @@ def compile_network(
                 raise UnsupportedOperator(
                     f"{network.name!r} gives {name} as {type.dtype}, and the device computes {values[name].dtype}"
                 )
-    return CompiledNetwork(_specialised(network, inputs, compilation.known_values), inputs, outputs, graph, run)
+    fixed = [array for array in (*inputs.values(), *outputs.values()) if isinstance(array, Buffer)]
+    values.clear()  # so that nobody but the graph holds what is moved
+    memory = plan_memory(graph, device, fixed)
+    specialised = _specialised(network, inputs, compilation.known_values)
+    return CompiledNetwork(specialised, (inputs, outputs), graph, run, memory, compilation.places)
+
+
+def input_array(device: Device, shape: tuple[int, ...], kind: np.dtype[Any], image: bool) -> Buffer:
+    """An array for an input: of images, which convolutions take, with channels last in memory."""
+    if not image or len(shape) < 3:
+        return device.empty(shape, kind)
+    array = device.empty((shape[0], *shape[2:], shape[1]), kind)
+    return array.transpose(0, array.ndim - 1, *range(1, array.ndim - 1))
+
+
+def write_input(array: Buffer, values: Array) -> None:
+    """Values for an array that ``input_array`` made: a dense one, or one with channels last. Raises ``ShapeMismatch``,
+    ``UnsupportedType``."""
+    if array.base is not None and values.shape == array.shape:
+        array.base.write(np.moveaxis(values, 1, -1))
+    else:
+        array.write(values)
 
 
 def _specialised(network: Network, inputs: Mapping[str, Buffer], known: Mapping[str, Array]) -> Network:

@@ -37,7 +37,7 @@ def gelu(x: Buffer, approximate: str = "none", *, out: Buffer | None = None, str
     if approximate not in forms:
         raise BadRequest(f"approximate is {approximate!r}; gelu has {' and '.join(map(repr, forms))}")
     if not _in_one_program(x):
-        return in_fp32("gelu", _TILES[approximate], x, out=out, stream=stream)
+        return in_fp32("gelu", GELU_TILES[approximate], x, out=out, stream=stream)
     return _run(forms[approximate], x, out, stream)
 
 
@@ -81,4 +81,4 @@ def _gelu_tanh(x: Any) -> Any:
     return tile.sigmoid((x * x * (factor * 0.044715) + factor) * x) * x
 
 
-_TILES = {"none": tile.gelu, "tanh": _gelu_tanh}
+GELU_TILES = {"none": tile.gelu, "tanh": _gelu_tanh}

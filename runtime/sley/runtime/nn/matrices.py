@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -231,12 +232,13 @@ def _split(
     left: Buffer, right: Buffer, pairs: tuple[tuple[int, int], ...], stream: Stream | None
 ) -> tuple[Buffer, Buffer]:
     """Operands whose k goes through all pairs of parts."""
-    rows = _lengthened(left, [first for first, _ in pairs], stream)
-    return rows, _lengthened(right.mT, [second for _, second in pairs], stream).mT
+    rows = lengthened(left, [first for first, _ in pairs], stream)
+    return rows, lengthened(right.mT, [second for _, second in pairs], stream).mT
 
 
-def _lengthened(x: Buffer, numbers: list[int], stream: Stream | None) -> Buffer:
-    """[..., rows, k] as [..., rows, parts · k], in the order in which x lies in memory."""
+def lengthened(x: Buffer, numbers: Sequence[int], stream: Stream | None) -> Buffer:
+    """[..., rows, k] of float32 as [..., rows, parts · k], parts of bfloat16 by number, in the order in which x lies in
+    memory; k of these, and k of the other operand with its parts of ``PRECISIONS``, make a product of float32."""
     device, (rows, k) = Device.of(x), x.shape[-2:]
     spots = [slice(number * k, (number + 1) * k) for number in range(len(numbers))]
     if x.strides[-1] == x.dtype.itemsize or k == 1:
@@ -248,7 +250,7 @@ def _lengthened(x: Buffer, numbers: list[int], stream: Stream | None) -> Buffer:
     return made.mT
 
 
-def _parts(x: Buffer, outs: list[Buffer], numbers: list[int], stream: Stream | None) -> None:
+def _parts(x: Buffer, outs: list[Buffer], numbers: Sequence[int], stream: Stream | None) -> None:
     mapped_many("matmul", chosen_parts, x, *numbers, dtypes=[BF16] * len(outs), computed=FP32, outs=outs, stream=stream)
 
 

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
 from sley.runtime.nn.elements import plus
 from sley.runtime.nn.mapping import FP32, mapped, mapped_many
-from sley.runtime.nn.matrices import matmul
+from sley.runtime.nn.matrices import PRECISIONS, lengthened, matmul
 from sley.runtime.nn.shapes import full
 from sley.runtime.tile import language as tile
 
@@ -42,6 +43,7 @@ def rnn(
     b_hh: Buffer | None = None,
     *,
     relu: bool = False,
+    precision: str = "highest",
     stream: Stream | None = None,
 ) -> Recurrent:
     """h' = tanh(w_ih · x + b_ih + w_hh · h + b_hh), or ``relu`` in place of tanh.
@@ -49,9 +51,12 @@ def rnn(
     Parameters
     ----------
     x: [steps, batch, inputs], bfloat16 or float32. h: [batch, hidden], of the type of x; zeros if not given.
-    w_ih: [hidden, inputs]. w_hh: [hidden, hidden], of the type of x. b_ih, b_hh: [hidden].
+    w_ih: [hidden, inputs]. w_hh: [hidden, hidden], of the type of x; beside a float32 x perhaps what ``lengthened``
+        makes of their parts, in the order of ``precision``, so that they are not cut in each call. b_ih, b_hh:
+        [hidden].
+    precision: of products of float32, as in ``matmul``.
     """
-    layer = _Layer(x, h, w_ih, w_hh, b_ih, b_hh, 1, stream)
+    layer = _Layer(x, h, w_ih, w_hh, b_ih, b_hh, 1, precision, stream)
     for step in range(x.shape[0]):
         layer.run("rnn", _rnn_relu if relu else _rnn, step, [], [])
     return Recurrent(layer.y, layer.h)
@@ -66,6 +71,7 @@ def gru(
     b_hh: Buffer | None = None,
     *,
     reset_after: bool = True,
+    precision: str = "highest",
     stream: Stream | None = None,
 ) -> Recurrent:
     """With gates r, z, n: r, z = sigmoid(…); n = tanh(w_in · x + b_in + r · (w_hn · h + b_hn)); h' = n + z · (h - n).
@@ -73,7 +79,7 @@ def gru(
     Parameters as those of ``rnn``, with [3 · hidden, …] for r, z and n. ``reset_after``: without it, r multiplies h in
     front of the product: n = tanh(w_in · x + b_in + w_hn · (r · h) + b_hn), with two products in each step.
     """
-    layer = _Layer(x, h, w_ih, w_hh, b_ih, b_hh, 3, stream)
+    layer = _Layer(x, h, w_ih, w_hh, b_ih, b_hh, 3, precision, stream)
     for step in range(x.shape[0]):
         if reset_after:
             layer.run("gru", _gru, step, [layer.h], [])
@@ -92,6 +98,7 @@ def lstm(
     b_hh: Buffer | None = None,
     *,
     peepholes: tuple[Buffer, Buffer, Buffer] | None = None,
+    precision: str = "highest",
     stream: Stream | None = None,
 ) -> Recurrent:
     """With gates i, f, g, o: c' = sigmoid(f) · c + sigmoid(i) · tanh(g); h' = sigmoid(o) · tanh(c').
@@ -99,7 +106,7 @@ def lstm(
     Parameters as those of ``rnn``, with [4 · hidden, …] for i, f, g and o; c: [batch, hidden], float32. ``peepholes``:
     [hidden] each; times c they are added to i and f, and times c' to o.
     """
-    layer = _Layer(x, h, w_ih, w_hh, b_ih, b_hh, 4, stream)
+    layer = _Layer(x, h, w_ih, w_hh, b_ih, b_hh, 4, precision, stream)
     device, shape = Device.of(x), (x.shape[1], layer.hidden)
     cell = full(device, shape, 0, np.float32, stream=stream) if c is None else c
     for step in range(x.shape[0]):
@@ -110,12 +117,15 @@ def lstm(
     return Recurrent(layer.y, layer.h, cell)
 
 
-def checked_layer(x: Buffer, w_ih: Buffer, w_hh: Buffer, count: int) -> tuple[Device, int]:
-    """The device of a layer with so many gates, and the size of its state. Raises ``ShapeMismatch``."""
-    rows, hidden = w_hh.shape if w_hh.ndim == 2 else (0, 0)
-    if x.ndim != 3 or w_ih.shape != (rows, x.shape[2]) or rows != count * hidden:
+def checked_layer(x: Buffer, w_ih: Buffer, w_hh: Buffer, count: int, parts: int = 1) -> tuple[Device, int]:
+    """The device of a layer with so many gates, and the size of its state; weights have so many parts of each column.
+    Raises ``ShapeMismatch``."""
+    (rows, hidden), (outer, inputs) = (
+        (*w.shape[:1], w.shape[1] // parts) if w.ndim == 2 else (0, 0) for w in (w_hh, w_ih)
+    )
+    if x.ndim != 3 or (outer, inputs) != (rows, x.shape[2]) or rows != count * hidden:
         raise ShapeMismatch(
-            f"x {x.shape}, w_ih {w_ih.shape}, w_hh {w_hh.shape}; they are [steps, batch, inputs], "
+            f"x {x.shape}, w_ih {(outer, inputs)}, w_hh {(rows, hidden)}; they are [steps, batch, inputs], "
             f"[{count} · hidden, inputs] and [{count} · hidden, hidden]"
         )
     return Device.of(x), hidden
@@ -133,26 +143,42 @@ class _Layer:
         b_ih: Buffer | None,
         b_hh: Buffer | None,
         count: int,
+        precision: str,
         stream: Stream | None,
     ) -> None:
-        self.device, self.hidden = checked_layer(x, w_ih, w_hh, count)
+        if precision not in PRECISIONS:
+            raise BadRequest(f"precision is {precision!r}; it is {', '.join(map(repr, PRECISIONS))}")
+        self.pairs, self.stream = PRECISIONS[precision] if x.dtype == FP32 else (), stream
+        w_ih, w_hh = self._in_parts(w_ih), self._in_parts(w_hh)
+        self.device, hidden = checked_layer(x, w_ih, w_hh, count, max(len(self.pairs), 1))
         rows = w_hh.shape[0]
         for name, bias in (("b_ih", b_ih), ("b_hh", b_hh)):
             if bias is not None and bias.shape != (rows,):
                 raise ShapeMismatch(f"{name} has shape {bias.shape}; it has {rows} elements, as w_hh has rows")
         steps, batch, _ = x.shape
-        self.stream, self.count, hidden = stream, count, self.hidden
+        self.count, self.hidden = count, hidden
         self.w_hh, self.b_hh = w_hh, b_hh
-        gates = matmul(x.reshape(steps * batch, -1), w_ih.T, dtype=np.float32, stream=stream)
+        gates = self.product(x.reshape(steps * batch, -1), w_ih)
         if b_ih is not None:
             mapped("recurrent", plus, gates, b_ih, dtype=FP32, computed=FP32, out=gates, stream=stream)
         self.gates = gates.reshape(steps, batch, rows)
         self.y = self.device.empty((steps, batch, hidden), x.dtype)
         self.h = full(self.device, (batch, hidden), 0, x.dtype, stream=stream) if h is None else h
 
+    def _in_parts(self, weights: Buffer) -> Buffer:
+        if self.pairs and weights.dtype == FP32:
+            return lengthened(weights, [second for _, second in self.pairs], self.stream)
+        return weights
+
+    def product(self, rows: Buffer, weights: Buffer) -> Buffer:
+        """rows · weights^T in float32."""
+        if self.pairs:
+            rows = lengthened(rows, [first for first, _ in self.pairs], self.stream)
+        return matmul(rows, weights.T, dtype=np.float32, stream=self.stream)
+
     def run(self, name: str, function: Callable[..., Any], step: int, more: list[Buffer], outs: list[Buffer]) -> None:
         """A step: gates of the inputs and of the state, bias of the state or 0, ``more``; to the state and ``outs``."""
-        of_state = matmul(self.h, self.w_hh.T, dtype=np.float32, stream=self.stream)
+        of_state = self.product(self.h, self.w_hh)
         parts = [
             values[:, place * self.hidden : (place + 1) * self.hidden]
             for values in (self.gates[step], of_state)
@@ -182,13 +208,13 @@ class _Layer:
         biases: list[Any] = [0.0] * 3
         if self.b_hh is not None:
             biases = [self.b_hh[place * size : (place + 1) * size] for place in range(3)]
-        of_state = matmul(self.h, self.w_hh[: 2 * size].T, dtype=np.float32, stream=self.stream)
+        of_state = self.product(self.h, self.w_hh[: 2 * size])
         update = self.device.empty(self.h.shape, FP32)
         reset = self.device.empty(self.h.shape, self.h.dtype)
         parts = [values[:, place * size : (place + 1) * size] for values in (gates, of_state) for place in range(2)]
         outs = [reset, update]
         mapped_many("gru", _gates, *parts, *biases[:2], self.h, dtypes=[o.dtype for o in outs], outs=outs, **more)
-        of_reset = matmul(reset, self.w_hh[2 * size :].T, dtype=np.float32, stream=self.stream)
+        of_reset = self.product(reset, self.w_hh[2 * size :])
         target = self.y[step]
         new = (gates[:, 2 * size :], of_reset, biases[2], update, self.h)
         mapped("gru", _renewed, *new, dtype=target.dtype, out=target, **more)

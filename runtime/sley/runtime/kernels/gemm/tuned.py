@@ -18,7 +18,7 @@ from sley.runtime.kernels.gemm.placement import Placement
 from sley.runtime.kernels.gemm.problem import Problem, Strides
 from sley.runtime.kernels.gemm.tiling import Plan, Tiling
 
-VERSION = 1
+VERSION = 2
 """Of the files; those of another version are not read. Raised when older measurements mean nothing any more."""
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
-from sley.runtime.networks.operators.shapes import dense
+from sley.runtime.networks.operators.order import dense
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,12 @@ import numpy as np
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value, stored
 from sley.runtime.networks.graph import Node
+from sley.runtime.networks.operators.order import in_memory_order
+from sley.runtime.networks.passes.narrow import RESULT
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.networks.types import element_type
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.activations import GELU_TILES
 from sley.runtime.nn.mapping import FP32, mapped
 
 
@@ -27,25 +30,6 @@ def number(value: Value) -> Any:
 def operands(c: Compilation, *values: Value) -> list[Any]:
     """Values as operands of an element-wise operator: numbers stay numbers, if an array is there."""
     return [number(value) if isinstance(number(value), int | float) else c.array(value) for value in values]
-
-
-def in_memory_order(function: Callable[..., Buffer], *values: Any) -> Buffer:
-    """An element-wise function of views whose axes are in the order in which the largest operand lies in memory, so
-    that the result lies as it does: images stay channels last."""
-    arrays = [value for value in values if isinstance(value, Buffer)]
-    first = max(arrays, key=lambda array: (array.size, array.ndim))
-    order = sorted(range(first.ndim), key=lambda axis: (first.shape[axis] > 1, -abs(first.strides[axis])))
-    if order == sorted(order) or any(array.ndim > first.ndim for array in arrays):
-        return function(*values)
-
-    def turned(value: Any) -> Any:
-        if not isinstance(value, Buffer):
-            return value
-        wide = value[(*(None for _ in range(first.ndim - value.ndim)), ...)] if value.ndim < first.ndim else value
-        return wide.transpose(*order)
-
-    result = function(*(turned(value) for value in values))
-    return result.transpose(*(order.index(axis) for axis in range(first.ndim)))
 
 
 _UNARY: dict[str, Callable[..., Buffer]] = {
@@ -99,29 +83,27 @@ _BINARY: dict[str, Callable[..., Buffer]] = {
 
 @operator(*_UNARY)
 def unary(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    return in_memory_order(lambda view: _UNARY[node.operator](view, stream=c.stream), x)
+    return in_memory_order(_UNARY[node.operator], x, stream=c.stream)
 
 
 @operator(*_BINARY)
 def binary(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
-    return in_memory_order(lambda a, b: _BINARY[node.operator](a, b, stream=c.stream), *operands(c, x, y))
+    return in_memory_order(_BINARY[node.operator], *operands(c, x, y), stream=c.stream)
 
 
 @operator("Region")
 def region(c: Compilation, node: Node, *values: Value) -> Buffer:
     """What the pass ``regions`` made of several operators."""
-    arrays, made = [c.array(value) for value in values], node.attributes["region"]
-
-    def run(*views: Buffer) -> Buffer:
-        return mapped("region", made, *views, dtype=np.dtype(made.result), computed=FP32, stream=c.stream)
-
-    return in_memory_order(run, *arrays)
+    arrays = [c.array(value) for value in values]
+    kind = node.attributes.get(RESULT, FP32)
+    function = partial(mapped, "region", node.attributes["region"], dtype=kind, computed=FP32, stream=c.stream)
+    return in_memory_order(function, *arrays)
 
 
 @operator("Div")
 def div(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
     a, b = c.array(x), c.array(y)
-    result = nn.div(a, b, stream=c.stream)
+    result = in_memory_order(nn.div, a, b, stream=c.stream)
     if a.dtype.kind == "i":  # towards zero, as ONNX divides integers
         return nn.cast(nn.trunc(result, stream=c.stream), a.dtype, stream=c.stream)
     return result
@@ -144,7 +126,7 @@ def several(c: Compilation, node: Node, *values: Value) -> Buffer:
     arrays = [c.array(value) for value in values]
     if len(arrays) == 1:
         return arrays[0]
-    total = reduce(lambda x, y: function(x, y, stream=c.stream), arrays)
+    total = reduce(lambda x, y: in_memory_order(function, x, y, stream=c.stream), arrays)
     return nn.mul(total, 1 / len(arrays), stream=c.stream) if node.operator == "Mean" else total
 
 
@@ -156,7 +138,7 @@ def where(c: Compilation, node: Node, condition: Value, x: Value, y: Value) -> B
 @operator("Clip")
 def clip(c: Compilation, node: Node, x: Buffer, low: Value | None = None, high: Value | None = None) -> Buffer:
     ends = [None if end is None else c.known(node, end, "a bound").item() for end in (low, high)]
-    return x if ends == [None, None] else nn.clamp(x, *ends, stream=c.stream)
+    return x if ends == [None, None] else in_memory_order(nn.clamp, x, *ends, stream=c.stream)
 
 
 @operator("Identity", "Dropout")
@@ -187,7 +169,7 @@ def cast(c: Compilation, node: Node, x: Buffer, like: Value | None = None) -> Bu
 def with_alpha(c: Compilation, node: Node, x: Buffer) -> Buffer:
     name, alpha = node.operator, node.attributes.get("alpha")
     if name == "LeakyRelu":
-        return nn.leaky_relu(x, 0.01 if alpha is None else alpha, stream=c.stream)
+        return in_memory_order(nn.leaky_relu, x, 0.01 if alpha is None else alpha, stream=c.stream)
     if name == "ThresholdedRelu":
         return nn.threshold(x, 1.0 if alpha is None else alpha, 0.0, stream=c.stream)
     if name == "Celu":
@@ -211,7 +193,9 @@ def hard_sigmoid(c: Compilation, node: Node, x: Buffer) -> Buffer:
 
 @operator("Gelu")
 def gelu(c: Compilation, node: Node, x: Buffer) -> Buffer:
-    return nn.gelu(x, node.attributes.get("approximate", "none"), stream=c.stream)
+    function = GELU_TILES[node.attributes.get("approximate", "none")]
+    kind = node.attributes.get(RESULT, x.dtype)
+    return in_memory_order(mapped, "gelu", function, x, dtype=kind, computed=FP32, stream=c.stream)
 
 
 @operator("Shrink")

@@ -7,18 +7,27 @@ from typing import Any
 
 import numpy as np
 
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
+from sley.runtime.networks.operators.few_channels import conv_few_channels, pays
+from sley.runtime.networks.operators.groups import merged, together
+from sley.runtime.networks.passes.narrow import RESULT
+from sley.runtime.networks.passes.shuffles import EXACT
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.gemm import gemm
-from sley.runtime.nn.mapping import INT8
+from sley.runtime.nn.mapping import FP32, INT8
+
+
+def turned(x: Buffer) -> Buffer:
+    """A view as the device sees images."""
+    return x.transpose(0, *range(2, x.ndim), 1)
 
 
 def channels_last(c: Compilation, x: Buffer) -> Buffer:
     """[images, ..., channels], side by side; a copy if they do not lie so."""
-    view = x.transpose(0, *range(2, x.ndim), 1)
+    view = turned(x)
     if view.shape[-1] == 1 or view.strides[-1] == view.dtype.itemsize:
         return view
     if x.dtype == INT8 and x.contiguous:
@@ -69,7 +78,7 @@ def conv(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = No
     steps, spreads = (tuple(node.attributes.get(name, [1] * dimensions)) for name in ("strides", "dilations"))
     groups = node.attributes.get("group", 1)
     row = None if bias is None else c.array(bias)
-    view = channels_last(c, images)
+    view = channels_last(c, images) if dimensions != 2 or images.dtype != FP32 else turned(images)
     more: dict[str, Any] = {"groups": groups, "bias": row, "precision": precision_of(c, node), "stream": c.stream}
     relu = bool(node.attributes.get("relu", 0))
     if dimensions != 3:
@@ -81,6 +90,17 @@ def conv(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = No
     if dimensions == 1:
         result = nn.conv1d(view, taps, stride=steps[0], padding=pads[0], dilation=spreads[0], **more)
         return channels_first(result)
+    if images.dtype == BF16:
+        taps = taps.astype(BF16)
+    if taps.dtype.kind != "i":
+        more["dtype"] = node.attributes.get(RESULT, FP32)
+        if node.attributes.get(EXACT):
+            more["precision"] = "highest"
+        count = together(groups, taps.shape[2], taps.shape[3] // groups, c.device.config.array)
+        taps, more["groups"] = merged(taps, groups, count), groups // count
+        if pays(c, taps, more["groups"], spreads[1]):
+            del more["groups"]
+            return channels_first(conv_few_channels(c, view, taps, steps, pads, spreads[0], **more))
     padding: Any = tuple(pads)
     return channels_first(nn.conv2d(view, taps, stride=steps, padding=padding, dilation=spreads, **more))
 

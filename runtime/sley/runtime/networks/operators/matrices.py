@@ -2,32 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.images import precision_of
+from sley.runtime.networks.operators.order import reshaped
+from sley.runtime.networks.passes.narrow import RESULT
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
-from sley.runtime.nn.mapping import Operand
+from sley.runtime.nn.gemm import gemm as blas_gemm
+from sley.runtime.nn.mapping import FP32, Operand
+from sley.runtime.nn.matrices import PRECISIONS, lengthened
+from sley.runtime.nn.parts import host_parts
 
 
 @operator("MatMul")
-def matmul(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
-    return nn.matmul(c.array(x), c.array(y), precision=precision_of(c, node), stream=c.stream)
+def matmul(c: Compilation, node: Node, x: Value, y: Value, bias: Value | None = None) -> Buffer:
+    """``bias``: what the pass ``bias`` found behind it."""
+    return with_bias(c, node, x, y, bias)
 
 
 @operator("Gemm")
 def gemm(c: Compilation, node: Node, a: Value, b: Value, bias: Value | None = None) -> Buffer:
-    left, right = c.array(a), c.array(b)
-    left = left.T if node.attributes.get("transA", 0) else left
-    right = right.T if node.attributes.get("transB", 0) else right
-    result = nn.matmul(left, right, precision=precision_of(c, node), stream=c.stream)
+    left = a.T if node.attributes.get("transA", 0) else a
+    right = b.T if node.attributes.get("transB", 0) else b
     alpha, beta = node.attributes.get("alpha", 1.0), node.attributes.get("beta", 1.0)
+    if alpha == beta == 1 and (bias is None or bias.shape == right.shape[-1:]):
+        return with_bias(c, node, left, right, bias)
+    result = product(c, left, right, None, precision_of(c, node))
     if alpha != 1:
         result = nn.mul(result, alpha, stream=c.stream)
-    return result if bias is None else nn.add(result, c.array(bias), alpha=beta, stream=c.stream)
+    if bias is not None:
+        result = nn.add(result, c.array(bias), alpha=beta, stream=c.stream)
+    if node.attributes.get("relu"):
+        result = nn.relu(result, stream=c.stream)
+    kind = node.attributes.get(RESULT)
+    return result if kind is None else nn.cast(result, kind, stream=c.stream)
+
+
+def with_bias(c: Compilation, node: Node, x: Value, y: Value, bias: Value | None) -> Buffer:
+    """x · y, plus a row that all rows get, clipped below zero if a pass has joined a Relu: one launch for the product
+    of rows and a matrix of floats."""
+    relu, kind = bool(node.attributes.get("relu", 0)), node.attributes.get(RESULT)
+    if x.ndim > 1 and y.ndim == 2 and y.dtype in (FP32, BF16):
+        left, right = operands(c, x, y, precision_of(c, node))
+        rows = reshaped(c, left, (left.size // left.shape[-1], left.shape[-1]))
+        row = None if bias is None else c.array(bias)
+        result = blas_gemm(rows, right, row, relu=relu, dtype=kind or FP32, stream=c.stream)
+        return result.reshape(*left.shape[:-1], right.shape[-1])
+    result = product(c, x, y, kind if bias is None and not relu else None, precision_of(c, node))
+    if bias is not None:
+        result = nn.add(result, c.array(bias), stream=c.stream)
+    if relu:
+        result = nn.relu(result, stream=c.stream)
+    return result if kind is None or result.dtype == kind else nn.cast(result, kind, stream=c.stream)
+
+
+def product(c: Compilation, x: Value, y: Value, kind: Any, precision: str) -> Buffer:
+    """The matrix product, float32 by parts of bfloat16; those of constants are made once. ``kind``: of the result."""
+    if x.dtype not in (FP32, BF16):
+        return nn.matmul(c.array(x), c.array(y), stream=c.stream)
+    if x.ndim == 1:
+        return product(c, x[None], y, kind, precision)[..., 0, :]
+    if y.ndim == 1:
+        return product(c, x, y[:, None], kind, precision)[..., 0]
+    left, right = operands(c, x, y, precision)
+    return nn.matmul(left, right, dtype=kind or FP32, stream=c.stream)
+
+
+def operands(c: Compilation, x: Value, y: Value, precision: str) -> tuple[Buffer, Buffer]:
+    """Both in bfloat16: float32 is there once for each product of parts, along k."""
+    pairs = PRECISIONS["medium" if BF16 in (x.dtype, y.dtype) else precision]
+    columns = y.mT if isinstance(y, Buffer) else np.swapaxes(y, -1, -2)
+    left, right = _parts(c, x, [first for first, _ in pairs]), _parts(c, columns, [second for _, second in pairs])
+    return left, right.mT
+
+
+def _parts(c: Compilation, value: Value, numbers: Sequence[int]) -> Buffer:
+    """[..., rows, k] as [..., rows, parts · k]."""
+    if value.dtype == BF16:
+        return c.array(value)
+    if isinstance(value, Buffer):
+        return lengthened(value, numbers, c.stream)
+    return c.prepared(value, tuple(numbers), lambda: np.concatenate([host_parts(value)[n] for n in numbers], -1))
 
 
 @operator("MatMulInteger")

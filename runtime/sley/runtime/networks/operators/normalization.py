@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,12 @@ import numpy as np
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
+from sley.runtime.networks.operators.images import channels_first, turned
+from sley.runtime.networks.passes.narrow import RESULT
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.mapping import FP32, mapped
+from sley.runtime.tile import language as tile
 
 
 @operator("Softmax")
@@ -93,17 +98,32 @@ def mean_variance(c: Compilation, node: Node, x: Buffer) -> Buffer:
     return nn.div(nn.sub(x, mean, stream=c.stream), nn.add(deviation, 1e-9, stream=c.stream), stream=c.stream)
 
 
+@dataclass(frozen=True)
+class LocalResponse:
+    """x · (bias + scale · sum of squares)^-beta, a function of tiles: x, then what it sees, x among it."""
+
+    scale: float
+    beta: float
+    bias: float
+
+    def __call__(self, x: Any, *seen: Any) -> Any:
+        total = seen[0] * seen[0]
+        for value in seen[1:]:
+            total = total + value * value
+        return x * tile.exp2(tile.log2(total * self.scale + self.bias) * -self.beta)
+
+
 @operator("LRN")
 def local_response(c: Compilation, node: Node, x: Buffer) -> Buffer:
+    """One launch on channels that lie side by side, padded with zeros."""
     size = node.attributes["size"]
     alpha, beta, bias = (
         node.attributes.get(name, default) for name, default in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
     )
-    squares = nn.square(x, stream=c.stream)
-    sides = [((size - 1) // 2, size // 2), *[(0, 0)] * (x.ndim - 2)]
-    padded = nn.pad(squares, sides, stream=c.stream)
-    total = padded[:, : x.shape[1]]
-    for shift in range(1, size):
-        total = nn.add(total, padded[:, shift : shift + x.shape[1]], stream=c.stream)
-    base = nn.add(nn.mul(total, alpha / size, stream=c.stream), bias, stream=c.stream)
-    return nn.mul(x, nn.pow(base, -beta, stream=c.stream), stream=c.stream)
+    view, channels = turned(x), x.shape[1]
+    padded = nn.pad(view, [((size - 1) // 2, size // 2)], stream=c.stream)
+    seen = [padded[..., shift : shift + channels] for shift in range(size)]
+    function = LocalResponse(alpha / size, beta, bias)
+    kind = node.attributes.get(RESULT, FP32)
+    result = mapped("lrn", function, view, *seen, dtype=kind, computed=FP32, stream=c.stream)
+    return channels_first(result)

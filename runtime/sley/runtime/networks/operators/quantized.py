@@ -10,7 +10,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.images import channels_first, channels_last, sides_of
-from sley.runtime.networks.operators.shapes import dense
+from sley.runtime.networks.operators.order import dense
 from sley.runtime.networks.registry import operator
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.elements import plus

@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
+from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
-from sley.runtime.networks.operators.shapes import dense, reshaped
+from sley.runtime.networks.operators.order import dense, reshaped
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
 
@@ -25,6 +26,13 @@ def numbers_of(c: Compilation, numbers: Value, size: int) -> Buffer:
 
 @operator("Gather")
 def gather(c: Compilation, node: Node, x: Value, numbers: Value) -> Buffer:
+    """A view, if one number is known."""
+    if isinstance(numbers, np.ndarray) and numbers.ndim == 0 and isinstance(x, Buffer):
+        place, number = node.attributes.get("axis", 0) % x.ndim, int(numbers)
+        size = x.shape[place]
+        if not -size <= number < size:
+            raise BadRequest(f"{node} takes element {number} of {size}")
+        return x[(*[slice(None)] * place, number % size)]
     array = dense(c, c.array(x))
     axis = node.attributes.get("axis", 0) % array.ndim
     index = dense(c, numbers_of(c, numbers, array.shape[axis]))

@@ -8,10 +8,12 @@ import numpy as np
 
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
-from sley.runtime.networks.graph import Node
-from sley.runtime.networks.operators.shapes import dense
+from sley.runtime.networks.graph import Array, Node
+from sley.runtime.networks.operators.order import dense
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.matrices import PRECISIONS
+from sley.runtime.nn.parts import host_parts
 
 
 @operator("RNN", "GRU", "LSTM")
@@ -66,14 +68,14 @@ def _layer(
     assert w is not None
     assert r is not None
     order = _ORDER[node.operator]
-    weights: list[Any] = [_gates(c, value, order) for value in (w, r)]
+    weights: list[Any] = [_weights(c, value, order) for value in (w, r)]
     biases: list[Any] = [None, None]
     if b is not None:
         half = b.shape[0] // 2
         biases = [_gates(c, b[:half], order), _gates(c, b[half:], order)]
     state, cell = (None if value is None else dense(c, c.array(value)) for value in states)
     if node.operator == "LSTM":
-        more: Any = {}
+        more: Any = {"precision": c.precision}
         if peepholes is not None:
             each = peepholes.shape[0] // 3
             parts = [c.array(peepholes[place * each : (place + 1) * each]) for place in range(3)]
@@ -83,10 +85,24 @@ def _layer(
         return [result.y, result.h, result.c]
     if node.operator == "GRU":
         after = bool(node.attributes.get("linear_before_reset", 0))
-        result = nn.gru(x, state, *weights, *biases, reset_after=after, stream=c.stream)
+        result = nn.gru(x, state, *weights, *biases, reset_after=after, precision=c.precision, stream=c.stream)
     else:
-        result = nn.rnn(x, state, *weights, *biases, stream=c.stream)
+        result = nn.rnn(x, state, *weights, *biases, precision=c.precision, stream=c.stream)
     return [result.y, result.h]
+
+
+def _weights(c: Compilation, value: Value, order: list[int]) -> Buffer:
+    """Gates in the order of ``nn``; of constants the parts that products take."""
+    if isinstance(value, Buffer) or value.dtype != np.float32:
+        return _gates(c, value, order)
+    parts = tuple(second for _, second in PRECISIONS[c.precision])
+
+    def make() -> Array:
+        size = value.shape[0] // len(order)
+        gates = np.concatenate([value[place * size : (place + 1) * size] for place in order])
+        return np.concatenate([host_parts(gates)[number] for number in parts], 1)
+
+    return c.prepared(value, ("gates", parts), make)
 
 
 def _gates(c: Compilation, value: Value, order: list[int]) -> Buffer:

@@ -11,18 +11,11 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.errors import ShapeMismatch
 from sley.runtime.networks.compilation import Compilation, Value, stored
 from sley.runtime.networks.graph import Array, Node
+from sley.runtime.networks.operators.order import dense, in_memory_order, memory_order, reshaped, restored
+from sley.runtime.networks.passes.narrow import RESULT
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.networks.types import element_type
 from sley.runtime.nn import operators as nn
-
-
-def dense(c: Compilation, x: Buffer) -> Buffer:
-    """x row-major, a copy if it is not."""
-    return x if x.contiguous else nn.copy(x, out=c.device.empty(x.shape, x.dtype), stream=c.stream)
-
-
-def reshaped(c: Compilation, x: Buffer, shape: tuple[int, ...]) -> Buffer:
-    return dense(c, x).reshape(*shape)
 
 
 @operator("Reshape")
@@ -66,7 +59,12 @@ def transpose(c: Compilation, node: Node, x: Buffer) -> Buffer:
 
 @operator("Concat")
 def concat(c: Compilation, node: Node, *values: Value) -> Buffer:
-    return nn.concat([c.array(value) for value in values], node.attributes["axis"], stream=c.stream)
+    arrays, kind = [c.array(value) for value in values], node.attributes.get(RESULT)
+    if kind is not None and any(array.dtype != kind for array in arrays):
+        arrays = [in_memory_order(nn.cast, array, kind, stream=c.stream) for array in arrays]
+    axis, order = node.attributes["axis"] % arrays[0].ndim, memory_order(max(arrays, key=lambda array: array.size))
+    views = [array.transpose(*order) for array in arrays]
+    return restored(nn.concat(views, order.index(axis), stream=c.stream), order)
 
 
 @operator("Split")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
-from sley.runtime.networks.operators.shapes import dense, reshaped
+from sley.runtime.networks.operators.order import dense, reshaped
 from sley.runtime.networks.registry import operator
 from sley.runtime.nn import operators as nn
 

@@ -1,10 +1,10 @@
-"""A Relu behind a convolution becomes part of it: the attribute ``relu``."""
+"""A Relu behind a convolution or a product of matrices becomes part of it: the attribute ``relu``."""
 
 from __future__ import annotations
 
 from sley.runtime.networks.graph import Network, Node
 
-TAKES = ("Conv",)
+TAKES = ("Conv", "Gemm", "MatMul")
 """Operators that have it."""
 
 

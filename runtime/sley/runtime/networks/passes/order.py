@@ -9,6 +9,7 @@ from collections.abc import Callable
 from sley.runtime.networks.graph import Network
 from sley.runtime.networks.passes.activation import fuse_activation
 from sley.runtime.networks.passes.batch_norm import fold_batch_norm
+from sley.runtime.networks.passes.bias import fuse_bias
 from sley.runtime.networks.passes.constants import Fold, fold_constants
 from sley.runtime.networks.passes.quantized.averages import fuse_averages
 from sley.runtime.networks.passes.quantized.moves import move_integers
@@ -17,6 +18,7 @@ from sley.runtime.networks.passes.quantized.signed import make_signed
 from sley.runtime.networks.passes.quantized.standard import as_standard
 from sley.runtime.networks.passes.quantized.sums import fuse_sums
 from sley.runtime.networks.passes.regions import form_regions
+from sley.runtime.networks.passes.shuffles import shuffles
 from sley.runtime.networks.passes.subgraphs import inline_subgraphs
 from sley.runtime.networks.passes.unused import leave_out_unused
 from sley.runtime.tile.compiler import DUMP
@@ -34,7 +36,9 @@ QUANTIZED: dict[str, Pass] = {
 PASSES: dict[str, Pass] = {
     "unused": leave_out_unused,
     "batch_norm": fold_batch_norm,
+    "bias": fuse_bias,
     "activation": fuse_activation,
+    "shuffles": shuffles,
     "regions": form_regions,
 }
 

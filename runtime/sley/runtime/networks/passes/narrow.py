@@ -1,0 +1,73 @@
+"""Values that are only ever rounded to bfloat16 are kept in it: the attribute ``result``.
+
+At precision "medium" a product of float32 takes the first bfloat16 of each operand. What nobody but such products
+uses, perhaps behind operators that choose or move elements, is rounded where it is made instead: no bit of a result
+changes, and half of the bytes are moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from sley.runtime.device.buffer import BF16
+from sley.runtime.networks.graph import Network, Node
+from sley.runtime.networks.passes.shuffles import EXACT
+
+RESULT = "result"
+"""The attribute: the element type of what an operator makes, where it is not that of the network."""
+MAKERS = ("Conv", "Gelu", "Gemm", "LRN", "MatMul", "Region")
+"""Operators that round their result to it."""
+CHOOSING = (
+    "Concat",
+    "Dropout",
+    "Flatten",
+    "Identity",
+    "MaxPool",
+    "Relu",
+    "Reshape",
+    "Slice",
+    "Squeeze",
+    "Transpose",
+    "Unsqueeze",
+)
+"""Operators whose results are elements of their first input (Concat: of all inputs), or zeros: rounding before them
+or behind them is the same."""
+
+
+def narrow(network: Network) -> Network:
+    """Runs the pass, for products of precision "medium"."""
+    uses = network.uses()
+    rounded: set[str] = set()
+    for node in reversed(network.nodes):
+        for name in node.outputs:
+            type = network.types.get(name)
+            if name in network.outputs or type is None or type.dtype != np.float32 or name not in uses:
+                continue
+            if node.operator in (*MAKERS, *CHOOSING) and all(
+                _rounds(network, user, name, rounded) for user in uses[name]
+            ):
+                rounded.add(name)
+    return network.with_nodes([_narrowed(node, rounded) for node in network.nodes])
+
+
+def _narrowed(node: Node, rounded: set[str]) -> Node:
+    if node.outputs[0] not in rounded or (node.operator not in MAKERS and node.operator != "Concat"):
+        return node
+    return replace(node, attributes={**node.attributes, RESULT: BF16})
+
+
+def _rounds(network: Network, user: Node, name: str, rounded: set[str]) -> bool:
+    """Whether an operator takes a value in bfloat16 alone."""
+    places = [place for place, other in enumerate(user.inputs) if other == name]
+    if user.operator == "Conv":
+        weights = network.constants.get(user.inputs[1])
+        if user.attributes.get(EXACT) and user.outputs[0] not in rounded:
+            return False
+        return places == [0] and weights is not None and weights.ndim == 4
+    if user.operator in ("Gemm", "MatMul"):
+        return max(places) < 2
+    if len([output for output in user.outputs if output]) > 1 or user.outputs[0] not in rounded:
+        return False
+    return user.operator == "Concat" or (user.operator in CHOOSING and places == [0])
