@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sley.driver import BadRequest, SleyError
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.graph import Graph
 from sley.runtime.device.stream import Stream
@@ -154,7 +154,7 @@ class Compilation:
                 (values[step.outputs[0]],) = self._fold(step, [values[name] for name in step.inputs])
             result = values[node.outputs[0]]
             assert result is not None
-            return [result]
+            return [result, result.astype(BF16)][: len(node.outputs)]
         attributes = {name: value for name, value in node.attributes.items() if name not in (*OURS, RESULT, EXACT)}
         found = self._fold(replace(node, attributes=attributes), inputs)
         return [np.maximum(value, 0) for value in found] if node.attributes.get("relu") else found

@@ -14,6 +14,7 @@ from sley.runtime.networks.compilation import compile_network
 from sley.runtime.networks.graph import Network, Node, TensorType
 from sley.runtime.networks.passes.bias import fuse_bias
 from sley.runtime.networks.passes.narrow import RESULT, narrow
+from sley.runtime.networks.passes.regions import form_regions
 from sley.runtime.networks.passes.unused import leave_out_unused
 
 
@@ -53,7 +54,31 @@ def test_outputs_and_other_types_are_not() -> None:
     assert not any(RESULT in node.attributes for node in narrow(other).nodes if node.outputs[0] == "a")
 
 
-@pytest.mark.parametrize("network", [chain(), *map(random_network, (11, 12, 13))], ids=lambda network: network.name)
+def residual() -> Network:
+    """A region whose result a convolution rounds and an addition does not."""
+    types = {name: TensorType(FLOAT, SIDES) for name in "xabcdey"}
+    constants = {"v": random(1, 3, 3, 1, 1), "w": random(2, 3, 3, 1, 1)}
+    nodes = [
+        Node("Conv", ("x", "v"), ("a",)),
+        Node("Add", ("a", "x"), ("b",)),
+        Node("Sigmoid", ("b",), ("c",)),
+        Node("Conv", ("c", "w"), ("d",)),
+        Node("Add", ("d", "c"), ("e",)),
+        Node("Tanh", ("e",), ("y",)),
+    ]
+    return Network("residual", {"x": types["x"]}, {"y": types["y"]}, nodes, constants, types)
+
+
+def test_a_region_makes_its_result_twice(base: Device) -> None:
+    nodes = narrow(form_regions(residual())).nodes
+    assert [len(node.outputs) for node in nodes if node.operator == "Region"] == [2, 1]
+    compiled = compile_network(residual(), base, no_fold, precision="medium")
+    assert len(compiled.graph) == 5  # x in parts, convolution, region, convolution, region
+
+
+@pytest.mark.parametrize(
+    "network", [chain(), residual(), *map(random_network, (11, 12, 13))], ids=lambda network: network.name
+)
 def test_no_bit_changes(base: Device, monkeypatch: pytest.MonkeyPatch, network: Network) -> None:
     network = leave_out_unused(network)
     narrowed = compile_network(network, base, no_fold, precision="medium")

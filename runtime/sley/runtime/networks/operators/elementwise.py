@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial, reduce
+from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.networks.compilation import Compilation, Value, stored
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.order import in_memory_order
@@ -17,7 +18,7 @@ from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.networks.types import element_type
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.activations import GELU_TILES
-from sley.runtime.nn.mapping import FP32, mapped
+from sley.runtime.nn.mapping import FP32, mapped, mapped_many
 
 
 def number(value: Value) -> Any:
@@ -92,12 +93,26 @@ def binary(c: Compilation, node: Node, x: Value, y: Value) -> Buffer:
 
 
 @operator("Region")
-def region(c: Compilation, node: Node, *values: Value) -> Buffer:
-    """What the pass ``regions`` made of several operators."""
+def region(c: Compilation, node: Node, *values: Value) -> Any:
+    """What the pass ``regions`` made of several operators; with a second result the same in bfloat16."""
     arrays = [c.array(value) for value in values]
-    kind = node.attributes.get(RESULT, FP32)
-    function = partial(mapped, "region", node.attributes["region"], dtype=kind, computed=FP32, stream=c.stream)
-    return in_memory_order(function, *arrays)
+    function = node.attributes["region"]
+    if len(node.outputs) == 1:
+        kind = node.attributes.get(RESULT, FP32)
+        return in_memory_order(mapped, "region", function, *arrays, dtype=kind, computed=FP32, stream=c.stream)
+    more: Any = {"dtypes": (FP32, BF16), "outs": (None, None), "computed": FP32, "stream": c.stream}
+    return in_memory_order(mapped_many, "region", Twice(function), *arrays, **more)
+
+
+@dataclass(frozen=True)
+class Twice:
+    """A function of tiles whose result is stored twice."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, *tiles: Any) -> tuple[Any, Any]:
+        result = self.function(*tiles)
+        return result, result
 
 
 @operator("Div")

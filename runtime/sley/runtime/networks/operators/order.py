@@ -29,15 +29,17 @@ def restored(x: Buffer, order: Sequence[int]) -> Buffer:
     return x.transpose(*sorted(range(len(order)), key=lambda axis: order[axis])) if order else x
 
 
-def in_memory_order(function: Callable[..., Buffer], *operands: Any, **more: Any) -> Buffer:
-    """``function``, which is element-wise, of operands that are broadcast; the result lies like the largest of them."""
+def in_memory_order(function: Callable[..., Any], *operands: Any, **more: Any) -> Any:
+    """``function``, which is element-wise, of operands that are broadcast; its result, or each of a tuple of them, lies
+    like the largest operand."""
     arrays = [operand for operand in operands if isinstance(operand, Buffer)]
     rank = max((array.ndim for array in arrays), default=0)
     leaders = [array for array in arrays if array.ndim == rank]
     order = memory_order(max(leaders, key=lambda array: array.size)) if leaders else ()
     if order == tuple(range(rank)):
         return function(*operands, **more)
-    return restored(function(*(_turned(operand, order) for operand in operands), **more), order)
+    results = function(*(_turned(operand, order) for operand in operands), **more)
+    return tuple(restored(x, order) for x in results) if isinstance(results, tuple) else restored(results, order)
 
 
 def _turned(operand: Any, order: Sequence[int]) -> Any:

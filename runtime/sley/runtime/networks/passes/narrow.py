@@ -2,7 +2,8 @@
 
 At precision "medium" a product of float32 takes the first bfloat16 of each operand. What nobody but such products
 uses, perhaps behind operators that choose or move elements, is rounded where it is made instead: no bit of a result
-changes, and half of the bytes are moved.
+changes, and half of the bytes are moved. A region of element-wise operators makes both, where others use its result,
+too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ RESULT = "result"
 """The attribute: the element type of what an operator makes, where it is not that of the network."""
 MAKERS = ("Conv", "Gelu", "Gemm", "LRN", "MatMul", "Region")
 """Operators that round their result to it."""
+TWIN = "Region"
+"""The operator that makes a value twice, in float32 and rounded, where others than products take it, too."""
 CHOOSING = (
     "Concat",
     "Dropout",
@@ -49,7 +52,33 @@ def narrow(network: Network) -> Network:
                 _rounds(network, user, name, rounded) for user in uses[name]
             ):
                 rounded.add(name)
-    return network.with_nodes([_narrowed(node, rounded) for node in network.nodes])
+    twins = {
+        name
+        for node in network.nodes
+        for name in node.outputs
+        if node.operator == TWIN
+        and name not in rounded
+        and _rounded_by_some(network, uses.get(name, []), name, rounded)
+    }
+    nodes = [_narrowed(node, rounded) for node in network.nodes]
+    return network.with_nodes([_with_twins(network, node, twins, rounded) for node in nodes])
+
+
+def _rounded_by_some(network: Network, users: list[Node], name: str, rounded: set[str]) -> bool:
+    return any(_rounds(network, user, name, rounded) for user in users)
+
+
+def _with_twins(network: Network, node: Node, twins: set[str], rounded: set[str]) -> Node:
+    """An operator that makes a twin, or takes one."""
+    if node.outputs[0] in twins:
+        node = replace(node, outputs=(node.outputs[0], twin(node.outputs[0])))
+    taken = {name for name in twins & set(node.inputs) if _rounds(network, node, name, rounded)}
+    return replace(node, inputs=tuple(twin(name) if name in taken else name for name in node.inputs)) if taken else node
+
+
+def twin(name: str) -> str:
+    """The name of a value in bfloat16 beside that in float32."""
+    return f"{name}.bfloat16"
 
 
 def _narrowed(node: Node, rounded: set[str]) -> Node:
