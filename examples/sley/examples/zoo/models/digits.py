@@ -40,14 +40,14 @@ def network_of(trained: Trained, shape: tuple[int, ...]) -> Network:
             constants[f"w{number}"] = np.ascontiguousarray(taps)
             attributes = {"pads": [1] * 4, "strides": [layer.stride] * 2, "kernel_shape": [3, 3]}
             nodes.append(Node("Conv", (value, f"w{number}", f"b{number}"), (before,), attributes))
-            sides = (images, layer.outputs, layer.side, layer.side)
+            sides: tuple[int, ...] = (images, layer.outputs, layer.side, layer.side)
         else:
             if not dense:  # channels last, as the layers were trained
                 nodes.append(Node("Transpose", (value,), ("last",), {"perm": [0, 2, 3, 1]}))
                 nodes.append(Node("Flatten", ("last",), ("rows",), {"axis": 1}))
                 value, dense = "rows", True
             nodes.append(Node("Gemm", (value, f"w{number}", f"b{number}"), (before,)))
-            sides: tuple[int, ...] = (images, layer.outputs)
+            sides = (images, layer.outputs)
         types |= {before: TensorType(FLOAT, sides), made: TensorType(FLOAT, sides)}
         if layer.relu:
             nodes.append(Node("Relu", (before,), (made,)))

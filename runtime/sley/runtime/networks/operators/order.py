@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation
 from sley.runtime.nn import operators as nn
+
+Result = TypeVar("Result")
 
 
 def memory_order(x: Buffer) -> tuple[int, ...]:
@@ -29,7 +31,7 @@ def restored(x: Buffer, order: Sequence[int]) -> Buffer:
     return x.transpose(*sorted(range(len(order)), key=lambda axis: order[axis])) if order else x
 
 
-def in_memory_order(function: Callable[..., Any], *operands: Any, **more: Any) -> Any:
+def in_memory_order(function: Callable[..., Result], *operands: Any, **more: Any) -> Result:
     """``function``, which is element-wise, of operands that are broadcast; its result, or each of a tuple of them, lies
     like the largest operand."""
     arrays = [operand for operand in operands if isinstance(operand, Buffer)]
@@ -38,8 +40,12 @@ def in_memory_order(function: Callable[..., Any], *operands: Any, **more: Any) -
     order = memory_order(max(leaders, key=lambda array: array.size)) if leaders else ()
     if order == tuple(range(rank)):
         return function(*operands, **more)
-    results = function(*(_turned(operand, order) for operand in operands), **more)
-    return tuple(restored(x, order) for x in results) if isinstance(results, tuple) else restored(results, order)
+    results: Any = function(*(_turned(operand, order) for operand in operands), **more)
+    if isinstance(results, tuple):
+        results = tuple(restored(x, order) for x in results)
+    else:
+        results = restored(results, order)
+    return cast(Result, results)
 
 
 def _turned(operand: Any, order: Sequence[int]) -> Any:
@@ -90,9 +96,7 @@ def merged_axes(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[i
             wanted, second = wanted * new[second], second + 1
         if left and right and count == wanted:
             groups.append((left, right))
-            left: list[int] = []
-    right: list[int] = []
-    count, wanted = 1, 1
+            left, right, count, wanted = [], [], 1, 1
     return [*groups, (left, right)] if left or right else groups
 
 
