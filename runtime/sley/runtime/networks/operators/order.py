@@ -41,10 +41,7 @@ def in_memory_order(function: Callable[..., Result], *operands: Any, **more: Any
     if order == tuple(range(rank)):
         return function(*operands, **more)
     results: Any = function(*(_turned(operand, order) for operand in operands), **more)
-    if isinstance(results, tuple):
-        results = tuple(restored(x, order) for x in results)
-    else:
-        results = restored(results, order)
+    results = tuple(restored(x, order) for x in results) if isinstance(results, tuple) else restored(results, order)
     return cast(Result, results)
 
 
