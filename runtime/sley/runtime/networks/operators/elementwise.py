@@ -98,7 +98,7 @@ def region(c: Compilation, node: Node, *values: Value) -> Any:
     arrays = [c.array(value) for value in values]
     function = node.attributes["region"]
     if len(node.outputs) == 1:
-        kind = node.attributes.get(RESULT, FP32)
+        kind = node.attributes.get(RESULT, np.dtype(function.result))
         return in_memory_order(mapped, "region", function, *arrays, dtype=kind, computed=FP32, stream=c.stream)
     more: Any = {"dtypes": (FP32, BF16), "outs": (None, None), "computed": FP32, "stream": c.stream}
     return in_memory_order(mapped_many, "region", Twice(function), *arrays, **more)
