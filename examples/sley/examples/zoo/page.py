@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from sley.abi import preset
 from sley.examples.zoo.registry import MODELS
 from sley.examples.zoo.results import Result
 
@@ -24,7 +25,8 @@ never imported.
 """
 NOTES = """
 *Bound*: the multiply-accumulates of the network's definition, at 256 of bfloat16 a cycle; a product of float32 is 1
-of bfloat16 at precision medium, 3 at high, 6 at highest. Of `smollm2` it is the bytes of a token over the memory bus.
+of bfloat16 at precision medium, 3 at high, 6 at highest. *Bus*: the part of the cycles in which weights, each once, fill the bus; dense layers of one input are
+bound by that. Of `smollm2` it is the bytes of a token over the memory bus.
 *Difference*: the largest one from the reference, by the largest value of the output. *Package* weights of the
 classifiers are stand-ins, one number for each array, with outputs beside them; *random* ones are drawn, and onnx's
 reference implementation says what they give. *Intermediates*: bytes of arrays between operators, each at a place of
@@ -49,8 +51,8 @@ def zoo_page(results: Mapping[str, Result]) -> str:
         "",
         "## Cycles and memory",
         "",
-        "| model | precision | cycles | of the bound | launches | weights | intermediates | planned | compiled in |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| model | precision | cycles | of the bound | bus | launches | weights | intermediates | planned | compiled in |",
+        "|---|---|---|---|---|---|---|---|---|---|",
         *_costs(ordered),
         NOTES,
     ]
@@ -68,10 +70,15 @@ def _costs(results: list[Result]) -> list[str]:
         if one.cycles:
             memory = f"{_size(one.weights_bytes)} | {_size(one.before)} | {_size(one.after)}"
             rows[one.model, one.precision] = (
-                f"| `{one.model}` | {one.precision} | {one.cycles:,} | {one.share:.1%} | {one.launches:,} | {memory} | "
+                f"| `{one.model}` | {one.precision} | {one.cycles:,} | {one.share:.1%} | {_bus(one)} | {one.launches:,} | {memory} | "
                 f"{one.compile_seconds:.0f} s |"
             )
     return list(rows.values())
+
+
+def _bus(one: Result) -> str:
+    """The share of its cycles in which the bus has to carry weights."""
+    return f"{one.weights_bytes / preset('base').bus_bytes / one.cycles:.0%}"
 
 
 def _size(size: int) -> str:

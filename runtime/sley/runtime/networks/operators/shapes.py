@@ -147,7 +147,26 @@ def _extended(c: Compilation, node: Node, x: Buffer, place: int, before: int, be
         raise UnsupportedOperator(f"{node}: mode {mode!r}; the device has constant, edge, reflect and wrap")
     how: Any = mode
     numbers = np.pad(np.arange(size), (before, behind), mode=how)
-    return nn.concat([_one(x, place, int(number)) for number in numbers], place, stream=c.stream)
+    parts = []
+    for first, count, step in _runs(numbers.tolist()):
+        low = first if step > 0 else first - count + 1
+        part = x[(*[slice(None)] * place, slice(low, low + count))]
+        parts.append(part if step > 0 else nn.flip(part, place, stream=c.stream))
+    return nn.concat(parts, place, stream=c.stream)
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int, int]]:
+    """First number, how many, and step, 1 or -1, of runs of numbers that follow each other."""
+    runs: list[tuple[int, int, int]] = []
+    for number in numbers:
+        first, count, step = runs[-1] if runs else (number, 0, 1)
+        if runs and number == first + count * step:
+            runs[-1] = first, count + 1, step
+        elif runs and count == 1 and number == first - 1:
+            runs[-1] = first, 2, -1
+        else:
+            runs.append((number, 1, 1))
+    return runs
 
 
 def _one(x: Buffer, place: int, number: int) -> Buffer:
