@@ -31,6 +31,7 @@ def network_of(trained: Trained, shape: tuple[int, ...]) -> Network:
     constants: dict[str, Array] = {}
     types: dict[str, TensorType] = {}
     value, images, dense = "x", shape[0], False
+    sides: tuple[int, ...]
     for number, (layer, weights, bias) in enumerate(zip(trained.layers, trained.weights, trained.biases, strict=True)):
         made = "y" if number == len(trained.layers) - 1 else f"h{number}"
         before = f"{made}.sum" if layer.relu else made

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation
 from sley.runtime.nn import operators as nn
+
+Made = TypeVar("Made", Buffer, tuple[Buffer, ...])
 
 
 def memory_order(x: Buffer) -> tuple[int, ...]:
@@ -29,7 +31,7 @@ def restored(x: Buffer, order: Sequence[int]) -> Buffer:
     return x.transpose(*sorted(range(len(order)), key=lambda axis: order[axis])) if order else x
 
 
-def in_memory_order(function: Callable[..., Any], *operands: Any, **more: Any) -> Any:
+def in_memory_order(function: Callable[..., Made], *operands: Any, **more: Any) -> Made:
     """``function``, which is element-wise, of operands that are broadcast; its result, or each of a tuple of them, lies
     like the largest operand."""
     arrays = [operand for operand in operands if isinstance(operand, Buffer)]
@@ -77,7 +79,9 @@ def merged_axes(old: tuple[int, ...], new: tuple[int, ...]) -> list[tuple[list[i
     """Axes of one shape, and those of another one with as many elements that go through the same elements: groups as
     small as they can be, in order."""
     groups: list[tuple[list[int], list[int]]] = []
-    left, right, count, wanted = [], [], 1, 1
+    left: list[int] = []
+    right: list[int] = []
+    count = wanted = 1
     first, second = 0, 0
     while first < len(old) or second < len(new):
         if second == len(new) or (first < len(old) and (not left or (right and count < wanted))):

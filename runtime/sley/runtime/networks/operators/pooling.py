@@ -35,7 +35,8 @@ def pool(c: Compilation, node: Node, x: Buffer) -> Any:
     view = channels_last(c, x)
     if node.operator == "MaxPool":
         if x.dtype in (BF16, INT8) and len(window) == 2 and len(node.outputs) == 1 and _plain(window, spreads, pads):
-            return channels_first(nn.max_pool2d(view, window, stride=steps, padding=tuple(pads), stream=c.stream))
+            padding: Any = tuple(pads)
+            return channels_first(nn.max_pool2d(view, window, stride=steps, padding=padding, stream=c.stream))
         lowest = -float("inf") if x.dtype.kind == "f" else int(np.iinfo(x.dtype).min)
         padded = nn.pad(view, [*pads, (0, 0)], lowest, stream=c.stream) if any(map(sum, pads)) else view
         largest = nn.max_pool(padded, window, stride=steps, dilation=spreads, stream=c.stream)

@@ -12,6 +12,7 @@ from sley.runtime.networks.passes.batch_norm import fold_batch_norm
 from sley.runtime.networks.passes.bias import fuse_bias
 from sley.runtime.networks.passes.constants import Fold, fold_constants
 from sley.runtime.networks.passes.regions import form_regions
+from sley.runtime.networks.passes.scales import join_scales
 from sley.runtime.networks.passes.shuffles import shuffles
 from sley.runtime.networks.passes.subgraphs import inline_subgraphs
 from sley.runtime.networks.passes.unused import leave_out_unused
@@ -19,6 +20,7 @@ from sley.runtime.tile.compiler import DUMP
 
 PASSES: dict[str, Callable[[Network], Network]] = {
     "unused": leave_out_unused,
+    "scales": join_scales,
     "batch_norm": fold_batch_norm,
     "bias": fuse_bias,
     "activation": fuse_activation,
