@@ -6,10 +6,10 @@ import time
 from collections.abc import Sequence
 
 from sley.examples.zoo.results import Launch, Result
-from sley.examples.zoo.subject import Subject, agreement
+from sley.examples.zoo.subject import Array, Subject, agreement
 from sley.runtime import Device
 from sley.runtime.networks.compilation import CompiledNetwork, compile_network
-from sley.runtime.networks.graph import Array, Node
+from sley.runtime.networks.graph import Node
 from sley.runtime.networks.registry import UnsupportedOperator
 from sley.runtime.nn.matrices import PRECISIONS
 

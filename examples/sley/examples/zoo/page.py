@@ -25,13 +25,26 @@ never imported.
 """
 NOTES = """
 *Bound*: the multiply-accumulates of the network's definition, at 256 of bfloat16 a cycle; a product of float32 is 1
-of bfloat16 at precision medium, 3 at high, 6 at highest. *Bus*: the part of the cycles in which weights, each once, fill the bus; dense layers of one input are
-bound by that. Of `smollm2` it is the bytes of a token over the memory bus.
-*Difference*: the largest one from the reference, by the largest value of the output. *Package* weights of the
-classifiers are stand-ins, one number for each array, with outputs beside them; *random* ones are drawn, and onnx's
-reference implementation says what they give. *Intermediates*: bytes of arrays between operators, each at a place of
-its own, and [planned](../theory/networks.md#memory). Seconds are of the host, on two shared cores.
+of bfloat16 at precision medium, 3 at high, 6 at highest. *Bus*: the part of the cycles in which weights, each once,
+fill the bus; dense layers of one input are bound by that. Of `smollm2` it is the bytes of a token over the memory
+bus. *Difference*: the largest one from the reference, by the largest value of the output. *Package* weights of the
+classifiers are stand-ins, one number for each array, with outputs beside them, which are the same for all classes:
+they show that a graph is whole, not how exact it is; *random* ones are drawn, and onnx's reference implementation
+says what they give. *Intermediates*: bytes of arrays between operators, each at a place of its own, and
+[planned](../theory/networks.md#memory). Seconds are of the host, on two shared cores.
 """
+COSTS = (
+    "model",
+    "precision",
+    "cycles",
+    "of the bound",
+    "bus",
+    "launches",
+    "weights",
+    "intermediates",
+    "planned",
+    "compiled in",
+)
 
 
 def zoo_page(results: Mapping[str, Result]) -> str:
@@ -51,8 +64,8 @@ def zoo_page(results: Mapping[str, Result]) -> str:
         "",
         "## Cycles and memory",
         "",
-        "| model | precision | cycles | of the bound | bus | launches | weights | intermediates | planned | compiled in |",
-        "|---|---|---|---|---|---|---|---|---|---|",
+        f"| {' | '.join(COSTS)} |",
+        "|---" * len(COSTS) + "|",
         *_costs(ordered),
         NOTES,
     ]
@@ -68,11 +81,10 @@ def _costs(results: list[Result]) -> list[str]:
     rows: dict[tuple[str, str], str] = {}
     for one in results:
         if one.cycles:
-            memory = f"{_size(one.weights_bytes)} | {_size(one.before)} | {_size(one.after)}"
-            rows[one.model, one.precision] = (
-                f"| `{one.model}` | {one.precision} | {one.cycles:,} | {one.share:.1%} | {_bus(one)} | {one.launches:,} | {memory} | "
-                f"{one.compile_seconds:.0f} s |"
-            )
+            memory = map(_size, (one.weights_bytes, one.before, one.after))
+            cells = [f"`{one.model}`", one.precision, f"{one.cycles:,}", f"{one.share:.1%}", _bus(one)]
+            cells += [f"{one.launches:,}", *memory, f"{one.compile_seconds:.0f} s"]
+            rows[one.model, one.precision] = f"| {' | '.join(cells)} |"
     return list(rows.values())
 
 

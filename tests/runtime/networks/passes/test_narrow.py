@@ -109,7 +109,7 @@ def test_a_row_joins_its_product(base: Device) -> None:
 
 @pytest.mark.parametrize("precision", ["highest", "high", "medium"])
 @pytest.mark.parametrize(
-    ("left", "right"), [((6,), (6, 4)), ((3, 6), (6,)), ((2, 3, 6), (6, 4)), ((2, 3, 6), (2, 6, 4))]
+    ("left", "right"), [((6,), (6,)), ((6,), (6, 4)), ((3, 6), (6,)), ((2, 3, 6), (6, 4)), ((2, 3, 6), (2, 6, 4))]
 )
 def test_products_with_constants(base: Device, left: tuple[int, ...], right: tuple[int, ...], precision: str) -> None:
     w, x = random(1, *right), random(2, *left)

@@ -12,6 +12,7 @@ from sley.runtime.networks.passes.batch_norm import fold_batch_norm
 from sley.runtime.networks.passes.constants import fold_constants
 from sley.runtime.networks.passes.order import PASSES, optimised
 from sley.runtime.networks.passes.regions import MOST_STEPS, form_regions
+from sley.runtime.networks.passes.scales import join_scales
 from sley.runtime.networks.passes.unused import leave_out_unused
 
 
@@ -51,6 +52,29 @@ def test_batch_norm_that_stays() -> None:
     assert "BatchNormalization" in operators(fold_batch_norm(unknown))
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_scales(side: int) -> None:
+    """Mul and Add of channels behind a batch norm; one along another axis stays."""
+    network, rows = small_network(), {"m": np.arange(1, 7), "a": np.arange(6) - 2.0}
+    constants = {**network.constants, **{name: row.astype(np.float32).reshape(6, 1, 1) for name, row in rows.items()}}
+    values = [("norm", "m"), ("scaled by m", "a")]
+    norm = [
+        replace(network.nodes[1], outputs=("norm",)),
+        Node("Mul", values[0][:: 1 - 2 * side], ("scaled by m",)),
+        Node("Add", values[1][:: 1 - 2 * side], ("moved",)),
+        replace(network.nodes[2], inputs=("moved",)),
+    ]
+    types = {**network.types, "scaled by m": network.types["norm"], "moved": network.types["norm"]}
+    grown = replace(network, nodes=[network.nodes[0], *norm, *network.nodes[3:]], constants=constants, types=types)
+    joined = join_scales(grown)
+    assert operators(joined)[:3] == ["Conv", "BatchNormalization", "Relu"]
+    scale, shift = (joined.constants[name] for name in joined.nodes[1].inputs[1:3])
+    np.testing.assert_allclose(scale, constants["scale"] * rows["m"], rtol=1e-6)
+    np.testing.assert_allclose(shift, constants["shift"] * rows["m"] + rows["a"], rtol=1e-6)
+    across = replace(grown, constants={**constants, "m": np.ones((1, 1, 7), np.float32)})
+    assert "Mul" in operators(join_scales(across))
+
+
 def test_activation() -> None:
     network = fuse_activation(fold_batch_norm(small_network()))
     assert operators(network)[0] == "Conv"
@@ -85,4 +109,4 @@ def test_dumps(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     text = capsys.readouterr().err
     assert text.startswith("# behind regions\nnetwork small: x -> y\n")
     assert "y = Region(" in text
-    assert list(PASSES) == ["unused", "batch_norm", "bias", "activation", "shuffles", "regions"]
+    assert list(PASSES) == ["unused", "scales", "batch_norm", "bias", "activation", "shuffles", "regions"]

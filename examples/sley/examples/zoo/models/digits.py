@@ -31,6 +31,7 @@ def network_of(trained: Trained, shape: tuple[int, ...]) -> Network:
     constants: dict[str, Array] = {}
     types: dict[str, TensorType] = {}
     value, images, dense = "x", shape[0], False
+    sides: tuple[int, ...]
     for number, (layer, weights, bias) in enumerate(zip(trained.layers, trained.weights, trained.biases, strict=True)):
         made = "y" if number == len(trained.layers) - 1 else f"h{number}"
         before = f"{made}.sum" if layer.relu else made
@@ -40,7 +41,7 @@ def network_of(trained: Trained, shape: tuple[int, ...]) -> Network:
             constants[f"w{number}"] = np.ascontiguousarray(taps)
             attributes = {"pads": [1] * 4, "strides": [layer.stride] * 2, "kernel_shape": [3, 3]}
             nodes.append(Node("Conv", (value, f"w{number}", f"b{number}"), (before,), attributes))
-            sides: tuple[int, ...] = (images, layer.outputs, layer.side, layer.side)
+            sides = (images, layer.outputs, layer.side, layer.side)
         else:
             if not dense:  # channels last, as the layers were trained
                 nodes.append(Node("Transpose", (value,), ("last",), {"perm": [0, 2, 3, 1]}))

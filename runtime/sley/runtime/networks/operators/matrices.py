@@ -67,10 +67,10 @@ def product(c: Compilation, x: Value, y: Value, kind: Any, precision: str) -> Bu
     """The matrix product, float32 by parts of bfloat16; those of constants are made once. ``kind``: of the result."""
     if x.dtype not in (FP32, BF16):
         return nn.matmul(c.array(x), c.array(y), stream=c.stream)
-    if x.ndim == 1:
-        return product(c, x[None], y, kind, precision)[..., 0, :]
     if y.ndim == 1:
         return product(c, x, y[:, None], kind, precision)[..., 0]
+    if x.ndim == 1:
+        return product(c, x[None], y, kind, precision)[..., 0, :]
     left, right = operands(c, x, y, precision)
     return nn.matmul(left, right, dtype=kind or FP32, stream=c.stream)
 

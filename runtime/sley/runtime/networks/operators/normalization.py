@@ -11,6 +11,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.images import channels_first, turned
+from sley.runtime.networks.operators.order import in_memory_order
 from sley.runtime.networks.passes.narrow import RESULT
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
@@ -39,15 +40,37 @@ def hardmax(c: Compilation, node: Node, x: Buffer) -> Buffer:
 
 @operator("BatchNormalization")
 def batch_norm(c: Compilation, node: Node, x: Buffer, scale: Value, bias: Value, mean: Value, var: Value) -> Any:
-    eps, weight, shift = node.attributes.get("epsilon", 1e-5), c.array(scale), c.array(bias)
-    if not node.attributes.get("training_mode", 0):
-        return nn.batch_norm(x, c.array(mean), c.array(var), weight, shift, eps, stream=c.stream)
+    """Of known moments one launch: x times a number for each channel, and another one added."""
+    eps = node.attributes.get("epsilon", 1e-5)
+    training = bool(node.attributes.get("training_mode", 0))
+    rows = [value for value in (scale, bias, mean, var) if isinstance(value, np.ndarray)]
+    relu, kind = bool(node.attributes.get("relu", 0)), node.attributes.get(RESULT, x.dtype)
+    if len(rows) == 4 and not training:
+        factor, term, middle, spread = (row.astype(np.float64) for row in rows)
+        slope = factor / np.sqrt(spread + eps)
+        pair = [value.astype(np.float32).reshape(-1, *[1] * (x.ndim - 2)) for value in (slope, term - middle * slope)]
+        function = _scaled_relu if relu else _scaled
+        arrays = (x, *(c.device.array(value) for value in pair))
+        return in_memory_order(mapped, "batch_norm", function, *arrays, dtype=kind, computed=FP32, stream=c.stream)
+    weight, shift = c.array(scale), c.array(bias)
+    if not training:
+        result = nn.batch_norm(x, c.array(mean), c.array(var), weight, shift, eps, stream=c.stream)
+        result = nn.relu(result, stream=c.stream) if relu else result
+        return result if kind == x.dtype else nn.cast(result, kind, stream=c.stream)
     found = nn.batch_norm_training(x, weight, shift, eps, stream=c.stream)
     keep = node.attributes.get("momentum", 0.9)
     running = [
         nn.lerp(c.array(old), new, 1 - keep, stream=c.stream) for old, new in ((mean, found.mean), (var, found.var))
     ]
     return found.y, *running
+
+
+def _scaled(x: Any, slope: Any, term: Any) -> Any:
+    return x * slope + term
+
+
+def _scaled_relu(x: Any, slope: Any, term: Any) -> Any:
+    return tile.maximum(x * slope + term, 0.0)
 
 
 @operator("InstanceNormalization")

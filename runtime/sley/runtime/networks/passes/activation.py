@@ -1,10 +1,10 @@
-"""A Relu behind a convolution or a product of matrices becomes part of it: the attribute ``relu``."""
+"""A Relu behind a convolution, a product of matrices or a batch norm becomes part of it: the attribute ``relu``."""
 
 from __future__ import annotations
 
 from sley.runtime.networks.graph import Network, Node
 
-TAKES = ("Conv", "Gemm", "MatMul")
+TAKES = ("BatchNormalization", "Conv", "Gemm", "MatMul")
 """Operators that have it."""
 
 
@@ -17,7 +17,7 @@ def fuse_activation(network: Network) -> Network:
         if node.operator != "Relu" or node.inputs[0] not in places or not network.alone(node.inputs[0], uses):
             continue
         maker = nodes[places[node.inputs[0]]]
-        if maker is None or maker.operator not in TAKES or maker.attributes.get("relu"):
+        if maker is None or maker.operator not in TAKES or maker.attributes.get("relu") or len(maker.outputs) > 1:
             continue
         attributes = {**maker.attributes, "relu": 1}
         nodes[place] = Node(maker.operator, maker.inputs, node.outputs, attributes, maker.name, maker.version)

@@ -18,7 +18,7 @@ from sley.runtime.networks.passes.shuffles import EXACT
 
 RESULT = "result"
 """The attribute: the element type of what an operator makes, where it is not that of the network."""
-MAKERS = ("Conv", "Gelu", "Gemm", "LRN", "MatMul", "Region")
+MAKERS = ("BatchNormalization", "Conv", "Gelu", "Gemm", "LRN", "MatMul", "Region")
 """Operators that round their result to it."""
 TWIN = "Region"
 """The operator that makes a value twice, in float32 and rounded, where others than products take it, too."""
@@ -48,8 +48,10 @@ def narrow(network: Network) -> Network:
             type = network.types.get(name)
             if name in network.outputs or type is None or type.dtype != np.float32 or name not in uses:
                 continue
-            if node.operator in (*MAKERS, *CHOOSING) and all(
-                _rounds(network, user, name, rounded) for user in uses[name]
+            if (
+                len(node.outputs) == 1
+                and node.operator in (*MAKERS, *CHOOSING)
+                and all(_rounds(network, user, name, rounded) for user in uses[name])
             ):
                 rounded.add(name)
     twins = {

@@ -18,6 +18,7 @@ from sley.runtime.networks.passes.quantized.signed import make_signed
 from sley.runtime.networks.passes.quantized.standard import as_standard
 from sley.runtime.networks.passes.quantized.sums import fuse_sums
 from sley.runtime.networks.passes.regions import form_regions
+from sley.runtime.networks.passes.scales import join_scales
 from sley.runtime.networks.passes.shuffles import shuffles
 from sley.runtime.networks.passes.subgraphs import inline_subgraphs
 from sley.runtime.networks.passes.unused import leave_out_unused
@@ -35,6 +36,7 @@ QUANTIZED: dict[str, Pass] = {
 """Those that find what runs on integers; constants are folded behind each."""
 PASSES: dict[str, Pass] = {
     "unused": leave_out_unused,
+    "scales": join_scales,
     "batch_norm": fold_batch_norm,
     "bias": fuse_bias,
     "activation": fuse_activation,
