@@ -30,8 +30,8 @@ fill the bus; dense layers of one input are bound by that. Of `smollm2` it is th
 bus. *Difference*: the largest one from the reference, by the largest value of the output. *Package* weights of the
 classifiers are stand-ins, one number for each array, with outputs beside them, which are the same for all classes:
 they show that a graph is whole, not how exact it is; *random* ones are drawn, and onnx's reference implementation
-says what they give. *Intermediates*: bytes of arrays between operators, each at a place of its own, and
-[planned](../theory/networks.md#memory). Seconds are of the host, on two shared cores.
+says what they give before the last softmax. *Intermediates*: bytes of arrays between operators, each at a place of
+its own, and [planned](../theory/networks.md#memory). Seconds are of the host, on two shared cores.
 """
 COSTS = (
     "model",
@@ -84,7 +84,7 @@ def _costs(results: list[Result]) -> list[str]:
             memory = map(_size, (one.weights_bytes, one.before, one.after))
             cells = [f"`{one.model}`", one.precision, f"{one.cycles:,}", f"{one.share:.1%}", _bus(one)]
             cells += [f"{one.launches:,}", *memory, f"{one.compile_seconds:.0f} s"]
-            rows[one.model, one.precision] = f"| {' | '.join(cells)} |"
+            rows.setdefault((one.model, one.precision), f"| {' | '.join(cells)} |")
     return list(rows.values())
 
 
