@@ -31,10 +31,11 @@ def measure(device: Device, precision: str) -> Result:
     request = batch.submit(tokenizer.encode(chat_text([("user", TEXT)])), TOKENS, Sampling(0.0), 0)
     cycles = keys = 0
     while not request.done:
-        keys = len(request.prompt) + len(request.tokens)
+        before = len(request.tokens)
         with device.stream.counted() as count:
             batch.step()
-        cycles = count.cycles if count.counters.has_cycles else 0
+        if len(request.tokens) > before > 0 and count.counters.has_cycles:  # a first step has the prompt in it
+            cycles, keys = max(cycles, count.cycles), len(request.prompt) + before
     return Result(
         MODEL.name,
         precision,
