@@ -10,43 +10,44 @@ from typing import Any
 
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.stream import Stream
+from sley.runtime.nn.elements import equal, greater, greater_equal, less, less_equal, unequal
 from sley.runtime.nn.mapping import BOOL, FP32, INT8, INT32, Operand, mapped, promoted
 from sley.runtime.tile import language as tile
 
 
 def eq(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x == y; NaN equals nothing."""
-    return _compared("eq", _eq, x, y, out, stream)
+    return _compared("eq", equal, x, y, out, stream)
 
 
 def ne(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x != y; NaN does of everything."""
-    return _compared("ne", _ne, x, y, out, stream)
+    return _compared("ne", unequal, x, y, out, stream)
 
 
 def lt(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x < y."""
-    return _compared("lt", _lt, x, y, out, stream)
+    return _compared("lt", less, x, y, out, stream)
 
 
 def le(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x <= y."""
-    return _compared("le", _le, x, y, out, stream)
+    return _compared("le", less_equal, x, y, out, stream)
 
 
 def gt(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x > y."""
-    return _compared("gt", _gt, x, y, out, stream)
+    return _compared("gt", greater, x, y, out, stream)
 
 
 def ge(x: Operand, y: Operand, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """x >= y."""
-    return _compared("ge", _ge, x, y, out, stream)
+    return _compared("ge", greater_equal, x, y, out, stream)
 
 
 def isnan(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """Whether x is no number."""
-    return _compared("isnan", _ne, x, x, out, stream)
+    return _compared("isnan", unequal, x, x, out, stream)
 
 
 def isinf(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
@@ -76,7 +77,7 @@ def logical_xor(x: Operand, y: Operand, *, out: Buffer | None = None, stream: St
 
 def logical_not(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """Whether x is 0."""
-    return _compared("logical_not", _eq, x, 0, out, stream)
+    return _compared("logical_not", equal, x, 0, out, stream)
 
 
 def where(
@@ -111,30 +112,6 @@ def _compared(
     return mapped(
         operator, function, x, y, dtype=BOOL, computed=kind if kind != BOOL else INT32, out=out, stream=stream
     )
-
-
-def _eq(x: Any, y: Any) -> Any:
-    return x == y
-
-
-def _ne(x: Any, y: Any) -> Any:
-    return x != y
-
-
-def _lt(x: Any, y: Any) -> Any:
-    return x < y
-
-
-def _le(x: Any, y: Any) -> Any:
-    return x <= y
-
-
-def _gt(x: Any, y: Any) -> Any:
-    return x > y
-
-
-def _ge(x: Any, y: Any) -> Any:
-    return x >= y
 
 
 def _isinf(x: Any, infinite: float) -> Any:

@@ -39,6 +39,30 @@ def between(x: Any, low: Any, high: Any) -> Any:
     return tile.minimum(tile.maximum(x, low), high)
 
 
+def equal(x: Any, y: Any) -> Any:
+    return x == y
+
+
+def unequal(x: Any, y: Any) -> Any:
+    return x != y
+
+
+def less(x: Any, y: Any) -> Any:
+    return x < y
+
+
+def less_equal(x: Any, y: Any) -> Any:
+    return x <= y
+
+
+def greater(x: Any, y: Any) -> Any:
+    return x > y
+
+
+def greater_equal(x: Any, y: Any) -> Any:
+    return x >= y
+
+
 def squared_distance(x: Any, y: Any) -> Any:
     return (x - y) * (x - y)
 

@@ -23,7 +23,7 @@ from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import UnsupportedType
-from sley.runtime.nn.elements import between
+from sley.runtime.nn.elements import between, first
 from sley.runtime.nn.mapping import FP32, INT8, Operand, mapped
 from sley.runtime.nn.nonlinear import elu_tile, hardsigmoid_tile, hardswish_tile, prelu_tile, softplus_tile
 from sley.runtime.nn.normalization import last_axes
@@ -217,10 +217,6 @@ def _mul_relu(x: Any, y: Any, a: Any, p: Any, b: Any, q: Any, to: Any, at: Any) 
     return quantized(tile.maximum(dequantized(x, a, p) * dequantized(y, b, q), 0.0), to, at)
 
 
-def _first(x: Any, *rest: Any) -> Any:
-    return x
-
-
 def _power(x: Any, largest: Any, scale: float, *rest: Any) -> Any:
     return tile.exp((x - largest) * scale)
 
@@ -265,7 +261,7 @@ ACTIVATIONS: dict[str, Callable[..., Any]] = {
     "tanh": _Real(tile.tanh),
 }
 """By the names of their operators."""
-_SOFTMAX = Reducing("quantized_softmax", (Statistic("max", _first), Statistic("sum", _power, _inverse)), _share)
+_SOFTMAX = Reducing("quantized_softmax", (Statistic("max", first), Statistic("sum", _power, _inverse)), _share)
 _LAYER_NORM = Reducing(
-    "quantized_layer_norm", (Statistic("sum", _first, _mean), Statistic("sum", _distance, _rstd)), _normed
+    "quantized_layer_norm", (Statistic("sum", first, _mean), Statistic("sum", _distance, _rstd)), _normed
 )

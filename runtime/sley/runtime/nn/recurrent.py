@@ -111,8 +111,7 @@ def lstm(
     cell = full(device, shape, 0, np.float32, stream=stream) if c is None else c
     for step in range(x.shape[0]):
         grown = device.empty(shape, np.dtype(np.float32))
-        function = _lstm if peepholes is None else _lstm_peephole
-        layer.run("lstm", function, step, [cell, *(peepholes or ())], [grown])
+        layer.run("lstm", _lstm, step, [cell, *(peepholes or ())], [grown])
         cell = grown
     return Recurrent(layer.y, layer.h, cell)
 
@@ -244,7 +243,7 @@ def _renewed(xn: Any, hn: Any, bn: Any, update: Any, h: Any) -> Any:
     return (h - new) * update + new
 
 
-def _lstm(
+def lstm_gates(
     xi: Any,
     xf: Any,
     xg: Any,
@@ -258,30 +257,21 @@ def _lstm(
     bg: Any,
     bo: Any,
     cell: Any,
-) -> tuple[Any, Any]:
-    kept = tile.sigmoid(xf + hf + bf) * cell
-    cell = tile.sigmoid(xi + hi + bi) * tile.tanh(xg + hg + bg) + kept
-    return tile.sigmoid(xo + ho + bo) * tile.tanh(cell), cell
+    pi: Any = None,
+    pf: Any = None,
+    po: Any = None,
+) -> tuple[Any, ...]:
+    """Gates i, f, g and o, and the cell behind them; the last three are peepholes."""
+
+    def seen(total: Any, hole: Any, cell: Any) -> Any:
+        return total if hole is None else total + hole * cell
+
+    i, f = tile.sigmoid(seen(xi + hi + bi, pi, cell)), tile.sigmoid(seen(xf + hf + bf, pf, cell))
+    g, kept = tile.tanh(xg + hg + bg), f * cell
+    cell = i * g + kept
+    return i, f, g, tile.sigmoid(seen(xo + ho + bo, po, cell)), cell
 
 
-def _lstm_peephole(
-    xi: Any,
-    xf: Any,
-    xg: Any,
-    xo: Any,
-    hi: Any,
-    hf: Any,
-    hg: Any,
-    ho: Any,
-    bi: Any,
-    bf: Any,
-    bg: Any,
-    bo: Any,
-    cell: Any,
-    pi: Any,
-    pf: Any,
-    po: Any,
-) -> tuple[Any, Any]:
-    kept = tile.sigmoid(xf + hf + bf + pf * cell) * cell
-    cell = tile.sigmoid(xi + hi + bi + pi * cell) * tile.tanh(xg + hg + bg) + kept
-    return tile.sigmoid(xo + ho + bo + po * cell) * tile.tanh(cell), cell
+def _lstm(*values: Any) -> tuple[Any, Any]:
+    _, _, _, o, cell = lstm_gates(*values)
+    return o * tile.tanh(cell), cell

@@ -16,10 +16,10 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
 from sley.runtime.nn import sums
-from sley.runtime.nn.elements import plus
+from sley.runtime.nn.elements import plus, times
 from sley.runtime.nn.mapping import FP32, cast, mapped, mapped_many
 from sley.runtime.nn.matrices import matmul
-from sley.runtime.nn.recurrent import Recurrent, checked_layer
+from sley.runtime.nn.recurrent import Recurrent, checked_layer, lstm_gates
 from sley.runtime.nn.shapes import concat, full
 from sley.runtime.tile import language as tile
 
@@ -149,10 +149,10 @@ def lstm_backward(
         full(back.device, (batch, size), 0, FP32, out=cells[0], stream=stream)
     else:
         cast(c, FP32, out=cells[0], stream=stream)
-    holes = peepholes or (0.0, 0.0, 0.0)
+    holes = peepholes or ()
     for step in range(steps):
         parts = [*back.parts(inputs[step]), *back.parts(of_state[step]), *biases, cells[step], *holes]
-        back.elements("lstm_backward", _lstm_gates, parts, [*back.parts(gates[step]), cells[step + 1]])
+        back.elements("lstm_backward", lstm_gates, parts, [*back.parts(gates[step]), cells[step + 1]])
     of_cell: Any = 0.0 if grad_c is None else grad_c
     for step in back.steps(grad_h):
         outs = [*back.parts(back.gates[step]), back.device.empty((batch, size), FP32)]
@@ -163,11 +163,7 @@ def lstm_backward(
     if peepholes is None:
         return found
     seen = [(0, cells[:steps]), (1, cells[:steps]), (3, cells[1:])]
-    of_holes = [
-        sums.sum(mapped("lstm_backward", _times, back.gates[:, :, place * size : (place + 1) * size], cell,
-                        dtype=FP32, computed=FP32, stream=stream), (0, 1), stream=stream)
-        for place, cell in seen
-    ]  # fmt: skip
+    of_holes = [back.of_hole(place, cell) for place, cell in seen]
     return found._replace(peepholes=(of_holes[0], of_holes[1], of_holes[2]))
 
 
@@ -241,6 +237,12 @@ class _Back:
         dtypes = [out.dtype for out in outs]
         mapped_many(name, function, *operands, dtypes=dtypes, computed=FP32, outs=outs, stream=self.stream)
 
+    def of_hole(self, place: int, cells: Buffer) -> Buffer:
+        """Of what a gate's cells are multiplied by: the sum over all steps and the batch."""
+        gate = self.gates[:, :, place * self.hidden : (place + 1) * self.hidden]
+        products = mapped("lstm_backward", times, gate, cells, dtype=FP32, computed=FP32, stream=self.stream)
+        return sums.sum(products, (0, 1), stream=self.stream)
+
     def product(self, step: int, gates: Buffer | None = None) -> Buffer:
         """What the gates of a step give the state before it."""
         found = (self.gates if gates is None else gates)[step]
@@ -271,10 +273,6 @@ class _Back:
         return RecurrentGradients(
             of_x.reshape(*self.x.shape), cast(of_h, self.x.dtype, stream=stream), of_w_ih, of_w_hh, of_b_ih, of_b_hh
         )
-
-
-def _times(x: Any, y: Any) -> Any:
-    return x * y
 
 
 def _rnn(grad: Any, late: Any, y: Any) -> Any:
@@ -331,31 +329,6 @@ def _of_reset(of_state: Any, reset: Any, h: Any, kept: Any) -> tuple[Any, Any]:
     return of_state * h * reset * (1.0 - reset), of_state * reset + kept
 
 
-def _lstm_gates(
-    xi: Any,
-    xf: Any,
-    xg: Any,
-    xo: Any,
-    hi: Any,
-    hf: Any,
-    hg: Any,
-    ho: Any,
-    bi: Any,
-    bf: Any,
-    bg: Any,
-    bo: Any,
-    cell: Any,
-    pi: Any,
-    pf: Any,
-    po: Any,
-) -> tuple[Any, ...]:
-    """The gates, and the cell behind them."""
-    i, f = tile.sigmoid(xi + hi + bi + pi * cell), tile.sigmoid(xf + hf + bf + pf * cell)
-    g = tile.tanh(xg + hg + bg)
-    cell = i * g + f * cell
-    return i, f, g, tile.sigmoid(xo + ho + bo + po * cell), cell
-
-
 def _lstm(
     grad: Any,
     late: Any,
@@ -366,13 +339,16 @@ def _lstm(
     o: Any,
     cell: Any,
     before: Any,
-    pi: Any,
-    pf: Any,
-    po: Any,
+    pi: Any = None,
+    pf: Any = None,
+    po: Any = None,
 ) -> tuple[Any, ...]:
-    """Of i, f, g and o, and of the cell before."""
+    """Of i, f, g and o, and of the cell before; the last three are peepholes."""
     total, shown = grad + late, tile.tanh(cell)
     of_o = total * shown * o * (1.0 - o)
-    of_cell = total * o * (1.0 - shown * shown) + of_cell + of_o * po
+    of_cell = total * o * (1.0 - shown * shown) + of_cell
+    if po is not None:
+        of_cell = of_cell + of_o * po
     of_i, of_f = of_cell * g * i * (1.0 - i), of_cell * before * f * (1.0 - f)
-    return of_i, of_f, of_cell * i * (1.0 - g * g), of_o, of_cell * f + of_i * pi + of_f * pf
+    of_before = of_cell * f if pi is None else of_cell * f + of_i * pi + of_f * pf
+    return of_i, of_f, of_cell * i * (1.0 - g * g), of_o, of_before

@@ -10,6 +10,11 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
+from sley.runtime import Device
+from sley.runtime.frameworks.from_onnx.fold import fold
+from sley.runtime.frameworks.from_onnx.importer import read_model
+from sley.runtime.networks.compilation import CompiledNetwork, compile_network
+
 Array = NDArray[Any]
 INT8, UINT8 = np.dtype(np.int8), np.dtype(np.uint8)
 NUMBERS = {INT8: TensorProto.INT8, UINT8: TensorProto.UINT8, np.dtype(np.float32): TensorProto.FLOAT}
@@ -92,3 +97,11 @@ def convolution(
             part = w[g * outside : (g + 1) * outside, :, i, j].astype(np.int64)
             total[:, g * outside : (g + 1) * outside] += np.einsum("nchw,oc->nohw", seen, part)
     return total
+
+
+def compiled(model: onnx.ModelProto, device: Device) -> CompiledNetwork:
+    return compile_network(read_model(model), device, fold)
+
+
+def operators(network: CompiledNetwork) -> list[str]:
+    return [node.operator for node in network.network.nodes]

@@ -1,6 +1,5 @@
 """Convolutions and products of quantised values: bit for bit what integers give, and next to onnx's reference."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,28 +7,10 @@ import pytest
 
 pytest.importorskip("onnx", reason="the extra onnx is not installed")
 
-import onnx
 from onnx.reference import ReferenceEvaluator
-from qdq import INT8, UINT8, Model, convolution, rounded
+from qdq import INT8, UINT8, Model, compiled, convolution, operators, rounded
 
 from sley.runtime import Device
-from sley.runtime.frameworks.from_onnx.fold import fold
-from sley.runtime.frameworks.from_onnx.importer import read_model
-from sley.runtime.networks.compilation import CompiledNetwork, compile_network
-
-
-@pytest.fixture(scope="module")
-def base() -> Iterator[Device]:
-    with Device.open("model:base?memory=32M") as device:
-        yield device
-
-
-def compiled(model: onnx.ModelProto, device: Device) -> CompiledNetwork:
-    return compile_network(read_model(model), device, fold)
-
-
-def operators(network: CompiledNetwork) -> list[str]:
-    return [node.operator for node in network.network.nodes]
 
 
 def integers(values: np.ndarray) -> np.ndarray:

@@ -1,6 +1,5 @@
 """Quantised networks of several operators: residuals, pooling, moved elements, uint8 outside, other forms of models."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,29 +11,15 @@ pytest.importorskip("onnx", reason="the extra onnx is not installed")
 import onnx
 from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
-from qdq import INT8, UINT8, Model, convolution, rounded
+from qdq import INT8, UINT8, Model, compiled, convolution, operators, rounded
 
 from sley.runtime import Device
 from sley.runtime.errors import UnsupportedType
 from sley.runtime.frameworks.from_onnx.fold import fold
 from sley.runtime.frameworks.from_onnx.importer import read_model
-from sley.runtime.networks.compilation import CompiledNetwork, compile_network
+from sley.runtime.networks.compilation import compile_network
 from sley.runtime.networks.file import load_network
 from sley.runtime.networks.registry import UnsupportedOperator
-
-
-@pytest.fixture(scope="module")
-def base() -> Iterator[Device]:
-    with Device.open("model:base?memory=32M") as device:
-        yield device
-
-
-def compiled(model: onnx.ModelProto, device: Device) -> CompiledNetwork:
-    return compile_network(read_model(model), device, fold)
-
-
-def operators(network: CompiledNetwork) -> list[str]:
-    return [node.operator for node in network.network.nodes]
 
 
 def near(found: np.ndarray, model: onnx.ModelProto, **inputs: np.ndarray) -> None:

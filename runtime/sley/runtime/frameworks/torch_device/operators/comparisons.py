@@ -8,31 +8,8 @@ import torch
 
 from sley.runtime.frameworks.torch_device.pointwise import pointwise, together
 from sley.runtime.frameworks.torch_device.registry import operator
+from sley.runtime.nn.elements import equal, greater, greater_equal, less, less_equal, unequal
 from sley.runtime.tile import language as tile
-
-
-def _eq(x: Any, y: Any) -> Any:
-    return x == y
-
-
-def _ne(x: Any, y: Any) -> Any:
-    return x != y
-
-
-def _lt(x: Any, y: Any) -> Any:
-    return x < y
-
-
-def _le(x: Any, y: Any) -> Any:
-    return x <= y
-
-
-def _gt(x: Any, y: Any) -> Any:
-    return x > y
-
-
-def _ge(x: Any, y: Any) -> Any:
-    return x >= y
 
 
 def _true(x: Any) -> Any:
@@ -55,7 +32,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
     return tile.where(condition != 0, x, y)
 
 
-ORDERS = {"eq": _eq, "ne": _ne, "lt": _lt, "le": _le, "gt": _gt, "ge": _ge}
+ORDERS = {"eq": equal, "ne": unequal, "lt": less, "le": less_equal, "gt": greater, "ge": greater_equal}
 LOGIC = {"logical_and": _logical_and, "logical_or": _logical_or, "logical_xor": _logical_xor}
 
 
