@@ -1,10 +1,11 @@
 """Models from files of GGUF, their tokenizer, and the command ``sley chat``."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.runtime.llama.conftest import SHAPES, random_checkpoint
+from small_llama import SHAPES, random_checkpoint
 from typer.testing import CliRunner
 
 from sley.abi.install import extra
@@ -73,8 +74,6 @@ def pairs(weights: np.ndarray, head: int) -> np.ndarray:
 
 @pytest.fixture
 def small() -> Checkpoint:
-    from dataclasses import replace
-
     return random_checkpoint(replace(SHAPES["grouped"], vocabulary=272), 9)
 
 

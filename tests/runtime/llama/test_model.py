@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.runtime.llama.golden import GoldenLlama
+from golden_llama import GoldenLlama
 
 from sley.driver import BadRequest
 from sley.runtime import Device

@@ -55,6 +55,7 @@ class Batch:
                 f"a prompt of {len(prompt)} tokens and an answer of up to {limit}; each is at least 1, both together "
                 f"at most {most}"
             )
+        self.model.check_tokens(prompt)
         request = Request(tuple(prompt), limit, sampling or Sampling(), np.random.default_rng(seed))
         self._waiting.append(request)
         return request

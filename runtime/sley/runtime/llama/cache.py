@@ -27,12 +27,16 @@ class Table:
     def __init__(self, cache: PagedCache, pages: list[int]) -> None:
         self._cache, self._pages, self.length = cache, pages, 0
 
-    def extend(self, count: int) -> NDArray[np.int32]:
-        """Slots of so many more tokens. Raises ``CacheFull`` beyond what the table was made for."""
+    def check_room(self, count: int) -> None:
+        """Raises ``CacheFull`` if the table was made for fewer than so many more tokens."""
         if self.length + count > len(self._pages) * PAGE:
             raise CacheFull(
                 f"{count} tokens behind {self.length}; this request was given {len(self._pages)} pages of {PAGE}"
             )
+
+    def extend(self, count: int) -> NDArray[np.int32]:
+        """Slots of so many more tokens. Raises ``CacheFull``."""
+        self.check_room(count)
         self.length += count
         return self.slots()[self.length - count :]
 
@@ -66,6 +70,11 @@ class PagedCache:
         self.values: list[Buffer] = [device.zeros(sides, BF16) for _ in range(shape.layers)]
         self.idle = 0
         self._free = list(range(count, 0, -1))
+
+    @property
+    def slot_bytes(self) -> int:
+        """From the keys, or values, of a slot to those of the next one."""
+        return self.keys[0].strides[0]
 
     def has_room(self, tokens: int) -> bool:
         """Whether a request may become so long."""

@@ -70,6 +70,9 @@ class Decode:
         keys = np.full((self.requests, self.keys), self.cache.idle, np.int32)
         mask = np.full((self.requests, self.keys), -np.inf, np.float32)
         mask[:, 0] = 0
+        for table in tables:
+            if table is not None:
+                table.check_room(1)
         for number, table in enumerate(tables):
             if table is not None:
                 positions[0, number] = table.length
@@ -80,7 +83,7 @@ class Decode:
         for array, values in (
             (self._positions, positions),
             (self._slots, slots),
-            (self._key_slots, keys * (self.weights.shape.key_width * BF16.itemsize)),
+            (self._key_slots, keys * self.cache.slot_bytes),
             (self._mask, mask),
         ):
             array.write(values)

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from sley.driver import BadRequest
 from sley.runtime.device.device import Device
-from sley.runtime.llama.cache import PAGE, PagedCache, Table
+from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.checkpoint import Checkpoint
 from sley.runtime.llama.decode import Decode
-from sley.runtime.llama.prompt import Prompt
+from sley.runtime.llama.kernels.attention import KEYS
+from sley.runtime.llama.prompt import Prompt, padded
 from sley.runtime.llama.weights import LlamaWeights
 
 
@@ -51,24 +52,27 @@ class Llama:
         if not 1 <= length <= own:
             raise BadRequest(f"a context of {length} tokens; this model has 1 to {own}")
         self.device, self.prompt_parts = device, prompt_parts
-        self.weights = LlamaWeights(device, checkpoint, -(-length // PAGE) * PAGE)
-        self.cache = PagedCache(device, checkpoint.shape, cache or length)
+        self.weights = LlamaWeights(device, checkpoint, padded(length))
+        self.cache = PagedCache(device, checkpoint.shape, length if cache is None else cache)
         self._prompts: dict[int, Prompt] = {}
         self._decodes: dict[tuple[int, int], Decode] = {}
 
     def prompt(self, tokens: Sequence[int], table: Table) -> NDArray[np.float32]:
         """Logits [1, vocabulary] behind the first tokens of a request. Raises ``BadRequest``, ``CacheFull``."""
-        self._check(tokens)
+        self.check_tokens(tokens)
         return self.prompt_graph(len(tokens))(tokens, table)
 
     def decode(self, tokens: Sequence[int], tables: Sequence[Table | None]) -> NDArray[np.float32]:
         """Logits [requests, vocabulary] behind one more token of each request; without a table there is none, and its
         logits mean nothing. Raises ``BadRequest``, ``CacheFull``."""
-        self._check(tokens)
+        if len(tokens) != len(tables):
+            raise BadRequest(f"{len(tokens)} tokens and {len(tables)} tables; each request has one of both")
+        self.check_tokens(tokens)
         longest = max((table.length for table in tables if table is not None), default=0) + 1
         return self.decode_graph(len(tokens), longest)(tokens, tables)
 
-    def _check(self, tokens: Sequence[int]) -> None:
+    def check_tokens(self, tokens: Sequence[int]) -> None:
+        """Raises ``BadRequest`` for a number that is no token."""
         count = self.weights.shape.vocabulary
         for token in tokens:
             if not 0 <= token < count:
@@ -78,7 +82,7 @@ class Llama:
         """The graph for a prompt of so many tokens."""
         if tokens > self.weights.context:
             raise BadRequest(f"a prompt of {tokens} tokens; the model was given a context of {self.weights.context}")
-        size = -(-tokens // PAGE) * PAGE
+        size = padded(tokens)
         if size not in self._prompts:
             self._prompts[size] = Prompt(self.device, self.weights, self.cache, size, self.prompt_parts)
         return self._prompts[size]
@@ -87,7 +91,7 @@ class Llama:
         """The graph for a token of so many requests, which see so many keys."""
         if keys > self.weights.context:
             raise BadRequest(f"{keys} tokens of a request; the model was given a context of {self.weights.context}")
-        size = PAGE
+        size = KEYS
         while size < keys:
             size *= 2
         key = requests, min(size, self.weights.context)

@@ -26,6 +26,11 @@ PIECES = 256
 """Logits of a block."""
 
 
+def padded(tokens: int) -> int:
+    """Tokens of the graph that a prompt of so many takes."""
+    return cdiv(tokens, ROWS) * ROWS
+
+
 class Prompt:
     """The first ``tokens`` tokens of a request, with no tokens before them.
 
@@ -46,7 +51,7 @@ class Prompt:
         every: bool = False,
     ) -> None:
         self.device, self.weights, self.cache, self.parts, self.every = device, weights, cache, parts, every
-        self.tokens = cdiv(tokens, ROWS) * ROWS
+        self.tokens = padded(tokens)
         shape, count = weights.shape, parts * self.tokens
         self._tokens, self._slots = (device.zeros((1, self.tokens), np.int32) for _ in range(2))
         self._last = device.zeros((1, 1), np.int32)

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
-from sley.runtime.kernels.gemv.program import FewRows, few_rows_program
-from sley.runtime.kernels.gemv.weights import pack
+from sley.runtime.kernels.few_rows.program import FewRows, few_rows_program
+from sley.runtime.kernels.few_rows.weights import pack
 from sley.runtime.llama.checkpoint import Checkpoint, Floats, Layer
 from sley.runtime.llama.shape import LlamaShape
 

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from sley.runtime.kernels.few_rows.program import HIGH
 from sley.runtime.llama.kernels import layout
 from sley.runtime.tile import language as tile
 
-HIGH = 128.0
-"""What a unit of the high part is worth, in units of the low one."""
 SMALLEST = 2.0**-100
 """The least scale: that of zeros."""
 

@@ -6,8 +6,8 @@ import pytest
 from sley.abi.config import preset
 from sley.runtime import Device
 from sley.runtime.errors import KernelError
-from sley.runtime.kernels.gemv.program import FewRows, few_rows_program
-from sley.runtime.kernels.gemv.weights import pack
+from sley.runtime.kernels.few_rows.program import FewRows, few_rows_program
+from sley.runtime.kernels.few_rows.weights import pack
 from sley.sim.golden import float32
 
 CASES = [
