@@ -29,8 +29,8 @@ def attention(
     past_value: Value | None = None,
     lengths: Value | None = None,
 ) -> Any:
-    """Heads of q that share one of k are the number of heads of k apart, as in the reference of ONNX. What is asked for
-    besides the result, and softcap, is computed in steps."""
+    """As in onnx from 1.19.1 on: heads of q that share one of k follow each other, and a causal query sees all of the
+    past. What is asked for besides the result, and softcap, is computed in steps."""
     if node.attributes.get("softmax_precision") not in (None, 1):
         raise UnsupportedOperator(f"{node}: softmax_precision; the device computes it in float32")
     arrays = [c.array(value) for value in (q, k, v)]
@@ -42,13 +42,19 @@ def attention(
     for number, past in enumerate((past_key, past_value)):
         if past is not None:
             present[number] = nn.concat([c.array(past), present[number]], 2, stream=c.stream)
-    shared = query.shape[1] // present[0].shape[1]
-    key, value = (nn.tiled(dense(c, one), [1, shared, 1, 1], stream=c.stream) if shared > 1 else one for one in present)
+    key, value = present
     bias = _bias(c, mask, lengths, key.shape[2])
     causal, scale = bool(node.attributes.get("is_causal", 0)), node.attributes.get("scale")
+    past = key.shape[2] - arrays[1].shape[2]
+    if causal and past:  # a query sees all of the past, and itself
+        lower = np.tril(np.ones((query.shape[2], key.shape[2]), bool), past)
+        bias, causal = _besides(c, bias, c.array(lower)), False
     scores: Buffer | None = None
     if node.attributes.get("softcap", 0) or len(node.outputs) > 3:
-        result, scores = _in_steps(c, node, (query, key, value), bias, causal, scale)
+        shared = query.shape[1] // key.shape[1]
+        result, scores = _in_steps(
+            c, node, (query, *(_repeated(c, one, shared) for one in present)), bias, causal, scale
+        )
     else:
         more: Any = {"causal": causal, "scale": scale, "precision": c.precision, "stream": c.stream}
         result = nn.scaled_dot_product_attention(query, key, value, bias, **more)
@@ -63,6 +69,14 @@ def _heads(c: Compilation, x: Buffer, count: int) -> Buffer:
     return dense(c, dense(c, x).reshape(*x.shape[:2], count, -1).transpose(0, 2, 1, 3))
 
 
+def _repeated(c: Compilation, x: Buffer, times: int) -> Buffer:
+    """[batch, heads, …] with each head so many times, one behind the other."""
+    if times == 1:
+        return x
+    wide = nn.tiled(dense(c, x)[:, :, None], [1, 1, times, 1, 1], stream=c.stream)
+    return wide.reshape(x.shape[0], x.shape[1] * times, *x.shape[2:])
+
+
 def _bias(c: Compilation, mask: Value | None, lengths: Value | None, keys: int) -> Buffer | None:
     """What a mask and the lengths of keys let be seen, of four axes: bool, or what is added."""
     found: Buffer | None = None
@@ -75,12 +89,16 @@ def _bias(c: Compilation, mask: Value | None, lengths: Value | None, keys: int) 
     if lengths is None:
         return found
     sizes = c.array(lengths).reshape(-1, 1, 1, 1)
-    seen = nn.lt(c.array(np.arange(keys, dtype=np.int32)), sizes, stream=c.stream)
-    if found is None:
+    return _besides(c, found, nn.lt(c.array(np.arange(keys, dtype=np.int32)), sizes, stream=c.stream))
+
+
+def _besides(c: Compilation, bias: Buffer | None, seen: Buffer) -> Buffer:
+    """A bias where besides ``seen`` is true."""
+    if bias is None:
         return seen
-    if found.dtype == bool:
-        return nn.logical_and(found, seen, stream=c.stream)
-    return nn.where(seen, found, NEVER, stream=c.stream)
+    if bias.dtype == bool:
+        return nn.logical_and(bias, seen, stream=c.stream)
+    return nn.where(seen, bias, NEVER, stream=c.stream)
 
 
 def _in_steps(
