@@ -45,9 +45,9 @@ def attention(
     key, value = present
     bias = _bias(c, mask, lengths, key.shape[2])
     causal, scale = bool(node.attributes.get("is_causal", 0)), node.attributes.get("scale")
-    past = key.shape[2] - arrays[1].shape[2]
-    if causal and past:  # a query sees all of the past, and itself
-        lower = np.tril(np.ones((query.shape[2], key.shape[2]), bool), past)
+    before = key.shape[2] - arrays[1].shape[2]
+    if causal and before:  # a query sees all of the past, and itself
+        lower = np.tril(np.ones((query.shape[2], key.shape[2]), bool), before)
         bias, causal = _besides(c, bias, c.array(lower)), False
     scores: Buffer | None = None
     if node.attributes.get("softcap", 0) or len(node.outputs) > 3:
