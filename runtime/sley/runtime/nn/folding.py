@@ -91,3 +91,9 @@ def pieces(axes: list[Axis], columns: int) -> list[tuple[tuple[int, ...], list[A
     if rest:
         found.append((tuple(stride * rows * columns for stride in axis.strides), [Axis(rest, axis.strides)]))
     return found
+
+
+def repeats(array: Buffer) -> bool:
+    """Whether a view has elements more than once, along an axis with a stride of 0; a kernel takes such an axis of one
+    operand for a broadcast one, of a single element."""
+    return any(side > 1 and stride == 0 for side, stride in zip(array.shape, array.strides, strict=True))

@@ -17,7 +17,7 @@ from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.nn.elements import same
-from sley.runtime.nn.folding import AXES, Axis, axes_of, broadcast_shape, pieces, viewed, with_columns
+from sley.runtime.nn.folding import AXES, Axis, axes_of, broadcast_shape, pieces, repeats, viewed, with_columns
 from sley.runtime.tile import language as tile
 from sley.runtime.tile.operations import RoomError
 
@@ -207,6 +207,8 @@ def result_array(
         )
     if out.shape != shape or out.dtype != dtype:
         raise ShapeMismatch(f"out is {out!r}; the result of {operator} is {dtype} of shape {shape}")
+    if repeats(out):
+        raise BadRequest(f"out is {out!r}, which has an element at several places; {operator} writes each place once")
     return out
 
 

@@ -14,8 +14,8 @@ from sley.driver import BadRequest
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
-from sley.runtime.nn.folding import Axis, broadcast_shape, viewed
-from sley.runtime.nn.mapping import FP32, Operand, Source, inputs_of, on_device, region, result_array, source
+from sley.runtime.nn.folding import Axis, broadcast_shape, repeats, viewed
+from sley.runtime.nn.mapping import FP32, Operand, Source, cast, inputs_of, on_device, region, result_array, source
 from sley.runtime.tile import language as tile
 
 ROWS, CHUNKS = (8, 32), (4, 16)
@@ -173,6 +173,10 @@ def run_reducing(
     ``BadRequest``, ``Apart`` of axes that are not one in memory.
     """
     device, given = on_device(operator.name, operands, outs, stream)
+    given = [
+        cast(operand, operand.dtype, stream=stream) if isinstance(operand, Buffer) and repeats(operand) else operand
+        for operand in given
+    ]
     arrays = [operand for operand in given if isinstance(operand, Buffer)]
     shape = broadcast_shape(operator.name, [array.shape for array in arrays])
     if 0 in shape:
