@@ -12,7 +12,7 @@ from sley.runtime.cli import app
 from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.plan import candidates, plan
 from sley.runtime.kernels.gemm.problem import Problem, Strides
-from sley.runtime.kernels.gemm.tuned import TuningError, keep, tuned, tuned_file
+from sley.runtime.kernels.gemm.tuned import VERSION, TuningError, keep, tuned, tuned_file
 from sley.sim.engines.options import default_engine
 
 BASE = PRESETS["base"]
@@ -46,7 +46,9 @@ def test_files_of_another_version_are_not_read() -> None:
     assert not tuned(BASE)
 
 
-@pytest.mark.parametrize("damage", ["{", "[]", '{"version": 1}', '{"version": 1, "tilings": [{}]}'])
+@pytest.mark.parametrize(
+    "damage", ["{", "[]", f'{{"version": {VERSION}}}', f'{{"version": {VERSION}, "tilings": [{{}}]}}']
+)
 def test_broken_files(damage: str) -> None:
     tuned_file(BASE).parent.mkdir()
     tuned_file(BASE).write_text(damage)
