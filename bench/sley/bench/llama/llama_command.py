@@ -30,17 +30,20 @@ def llama(
     parts: Annotated[int, typer.Option(help="Parts of int8 of an activation in prompts.")] = 2,
     tokens: Annotated[int, typer.Option(help="Tokens of prose that quality is measured on.")] = 2048,
     one_by_one: Annotated[bool, typer.Option(help="Quality of tokens one after the other, too.")] = False,
+    smooth: Annotated[float, typer.Option(help="Strength of smoothing, 0 to 1, by another text; 0: none.")] = 0.0,
     engine: Annotated[str, typer.Option(help="Where it runs; cycles are counted where that counts them.")] = ENGINE,
 ) -> None:
     """A language model: cycles and their bound, or perplexity."""
-    from sley.bench.llama.measure import prompt_table, quality_lines, tokens_table
+    from sley.bench.llama.measure import prompt_table, quality_lines, smoothed_by_prose, tokens_table
     from sley.runtime import Device
     from sley.runtime.llama.checkpoint import read_gguf
     from sley.runtime.llama.model import Llama
     from sley.runtime.llama.smollm2 import smollm2_path
 
     console = Console(soft_wrap=True)
-    checkpoint = read_gguf(model or smollm2_path())
+    original = checkpoint = read_gguf(model or smollm2_path())
+    if smooth:
+        checkpoint = smoothed_by_prose(original, tokens, smooth)
     url = engine if what is What.QUALITY or "cycles" in engine else f"{engine}&cycles=on"
     with Device.open(url) as device:
         built = Llama(device, checkpoint, context=1024, cache=max(1024, requests * (keys + 64)), prompt_parts=parts)
@@ -49,5 +52,5 @@ def llama(
         elif what is What.PROMPT:
             console.print(prompt_table(built, keys))
         else:
-            for line in quality_lines(built, checkpoint, tokens, one_by_one):
+            for line in quality_lines(built, original, tokens, one_by_one):
                 console.print(line)

@@ -10,7 +10,11 @@ from sley.bench.llama.quality import by_prompts, by_tokens, measure, prose
 from sley.runtime.llama.bound import prompt_bound, token_bound
 from sley.runtime.llama.checkpoint import Checkpoint
 from sley.runtime.llama.model import Llama
+from sley.runtime.llama.smoothing import largest_inputs, smoothed
 from sley.runtime.llama.tokenizer import Tokenizer
+
+SMOOTHED_BY = 512
+"""Tokens whose activations smoothing looks at."""
 
 
 def tokens_table(model: Llama, keys: int, requests: int) -> Table:
@@ -40,6 +44,12 @@ def prompt_table(model: Llama, tokens: int) -> Table:
     numbers = f"{count.cycles:,}", f"{bound:,}", f"{bound / count.cycles:.3f}", str(len(graph.graph))
     found.add_row(str(tokens), str(model.prompt_parts), *numbers)
     return found
+
+
+def smoothed_by_prose(checkpoint: Checkpoint, judged: int, strength: float) -> Checkpoint:
+    """Smoothed by prose behind that which quality is measured on."""
+    text = prose(Tokenizer.of(checkpoint.vocabulary), judged + SMOOTHED_BY)[judged:]
+    return smoothed(checkpoint, largest_inputs(checkpoint, text), strength)
 
 
 def quality_lines(model: Llama, checkpoint: Checkpoint, count: int, one_by_one: bool) -> Iterator[str]:

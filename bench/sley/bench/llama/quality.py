@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sley.bench.llama.float32 import float_logits
 from sley.runtime.llama.checkpoint import Checkpoint, Floats
+from sley.runtime.llama.float32 import float_logits
 from sley.runtime.llama.model import Llama
 from sley.runtime.llama.prompt import Prompt
 from sley.runtime.llama.tokenizer import Tokenizer
