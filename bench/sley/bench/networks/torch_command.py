@@ -14,11 +14,14 @@ PyTorch {version}'s samples, OpInfo.
 
 **{whole} of {count} operators pass {which}** in float32 and bfloat16 that are on types of the device,
 forward and, where PyTorch has one, backward, with nothing done by the host. Results and gradients are compared with
-those of PyTorch on the host: float32 within {float32[0]:g} relative and {float32[1]:g} absolute, bfloat16 within
-{bfloat16[0]:g} and {bfloat16[1]:g}; those of bfloat16 may agree with the host's float32 instead, from the same values.
-Operators that draw random numbers, or whose contents are not defined, are compared by shape and type alone: {drawn} of
-those that pass, marked *drawn*. Samples with other types, such as float64 or complex results, are left out, and never
-count as passed.
+those of the same values in float64, so that no rounding of the host's processor decides: float32 within
+{float32[0]:g} relative and {float32[1]:g} absolute, bfloat16 within {bfloat16[0]:g} and {bfloat16[1]:g}. To this comes
+{condition} times the change of the result in float64 when each argument moves by half a unit in its last place, which
+is what sums whose terms cancel may lose. Where float64 is another result, as at the steps of `floor_divide`, or there
+is none, it is compared with the host's in the same type: {by_host} operators that pass have such samples, *by the
+host's*. Operators that draw random numbers, or whose contents are not defined, are compared by shape and type alone:
+{drawn} of those that pass, marked *drawn*. Samples with other types, such as float64 or complex results, are left out,
+and never count as passed.
 """
 TABLE = """
 ## What is registered
@@ -56,7 +59,7 @@ def torch_page(outcomes: list[Any], most: int | None = None) -> str:
     """The page of outcomes of operators in both types."""
     import torch as pytorch
 
-    from sley.runtime.frameworks.torch_device import score
+    from sley.runtime.frameworks.torch_device import agreement, score
     from sley.runtime.frameworks.torch_device.registry import ENTRIES
 
     scores = score.operator_scores(outcomes)
@@ -66,8 +69,10 @@ def torch_page(outcomes: list[Any], most: int | None = None) -> str:
             version=pytorch.__version__.partition("+")[0],
             whole=len(whole),
             count=len(scores),
-            float32=score.TOLERANCES[pytorch.float32],
-            bfloat16=score.TOLERANCES[pytorch.bfloat16],
+            float32=agreement.TOLERANCES[pytorch.float32],
+            bfloat16=agreement.TOLERANCES[pytorch.bfloat16],
+            condition=agreement.CONDITION,
+            by_host=sum("by the host's" in s.remark for s in whole),
             which="all their samples"
             if most is None
             else f"the first {most} samples of each type, which is what was run,",
