@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import torch
@@ -36,7 +37,8 @@ class ForeignType(Exception):  # noqa: N818 (no error: a sample that is left out
 @dataclass(frozen=True)
 class Outcome:
     """An operator in a type: how many samples passed, of how many on types of the device; how many are on others; what
-    was said of the first that did not pass; how many passed by the host's result, as float64 is another."""
+    was said of the first that did not pass; how many passed by the host's result, as float64 is another; whether all
+    samples were run."""
 
     name: str
     dtype: str
@@ -46,9 +48,11 @@ class Outcome:
     reason: str = ""
     backward: bool = False
     by_host: int = 0
+    finished: bool = True
 
     @property
-    def whole(self) -> bool:
+    def good(self) -> bool:
+        """Whether all that were run passed, and there are some."""
         return 0 < self.samples == self.passed
 
 
@@ -62,7 +66,12 @@ class OperatorScore:
     @property
     def whole(self) -> bool:
         """Whether all samples on types of the device pass, and there are some in each type."""
-        return all(outcome.whole for outcome in self.outcomes)
+        return self.good and all(outcome.finished for outcome in self.outcomes)
+
+    @property
+    def good(self) -> bool:
+        """Whether all of them that were run pass."""
+        return all(outcome.good for outcome in self.outcomes)
 
     @property
     def other(self) -> int:
@@ -84,9 +93,9 @@ class OperatorScore:
         return given[0] if given else "no sample on types of the device"
 
     def text(self, dtype: str) -> str:
-        """Passed of all samples in a type."""
-        found = [f"{outcome.passed} of {outcome.samples}" for outcome in self.outcomes if outcome.dtype == dtype]
-        return found[0] if found else ""
+        """Passed of all samples in a type that were run."""
+        found = [outcome for outcome in self.outcomes if outcome.dtype == dtype]
+        return "".join(f"{one.passed} of {one.samples}{'' if one.finished else ' run'}" for one in found)
 
 
 def operator_scores(outcomes: Iterable[Outcome]) -> list[OperatorScore]:
@@ -97,29 +106,31 @@ def operator_scores(outcomes: Iterable[Outcome]) -> list[OperatorScore]:
     return [OperatorScore(name, tuple(own[name])) for name in sorted(own)]
 
 
-def run_types(op: OpInfo, most: int | None = None) -> list[Outcome]:
-    """Runs an operator in all of its types that the device has."""
-    return [run(op, dtype, most) for dtype in TYPES if op.supports_dtype(dtype, "cpu")]
+def types(op: OpInfo) -> list[torch.dtype]:
+    """Those of an operator that are scored."""
+    return [dtype for dtype in TYPES if op.supports_dtype(dtype, "cpu")]
 
 
 def operators() -> Iterator[OpInfo]:
     """Those with samples in float32 or bfloat16."""
-    yield from (op for op in op_db if any(op.supports_dtype(dtype, "cpu") for dtype in TYPES))
+    yield from (op for op in op_db if types(op))
 
 
 def full_name(op: OpInfo) -> str:
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
 
 
-def run(op: OpInfo, dtype: torch.dtype, most: int | None = None) -> Outcome:
-    """Runs the samples of an operator, at most so many."""
+def run(op: OpInfo, dtype: torch.dtype, most: int | None = None, seconds: float | None = None) -> Outcome:
+    """Runs the samples of an operator, at most so many, none after so long."""
     backward = bool(op.supports_autograd) and dtype in op.supported_backward_dtypes("cpu")
-    passed, count, other, by_host, reason = 0, 0, 0, 0, ""
+    passed, count, other, by_host, reason, finished = 0, 0, 0, 0, "", True
+    start = monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
         for sample in op.sample_inputs("cpu", dtype, requires_grad=backward):
-            if most is not None and count + other >= most:
+            if (most is not None and count + other >= most) or (seconds is not None and monotonic() - start > seconds):
+                finished = False
                 break
             try:
                 problem, host = compare(op, sample, dtype, backward)
@@ -133,7 +144,8 @@ def run(op: OpInfo, dtype: torch.dtype, most: int | None = None) -> Outcome:
             passed += not problem
             by_host += host and not problem
             reason = reason or problem
-    return Outcome(full_name(op), str(dtype).removeprefix("torch."), passed, count, other, reason, backward, by_host)
+    kind = str(dtype).removeprefix("torch.")
+    return Outcome(full_name(op), kind, passed, count, other, reason, backward, by_host, finished)
 
 
 def moved(value: Any) -> Any:
