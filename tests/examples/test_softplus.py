@@ -108,6 +108,18 @@ def test_in_a_kernel(installed: dict[str, str], tmp_path: Path) -> None:
     assert result.stdout == "equal\n", result.stderr
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(not find_c_compiler(), reason="needs a C compiler")
+def test_in_a_network(installed: dict[str, str]) -> None:
+    """The cycles that the guide on changes of the chip says."""
+    pytest.importorskip("onnx")
+    script = FOLDER.parent / "changes" / "function_unit.py"
+    result = subprocess.run([sys.executable, script], env=installed, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr
+    page = (FOLDER.parents[1] / "docs" / "guides" / "change-the-chip.md").read_text()
+    assert result.stdout in page, result.stdout
+
+
 def test_cocotb_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     simulators = installed_simulators()
     if not simulators:
