@@ -4,7 +4,7 @@ import pytest
 from rich.console import Console
 
 from sley.abi.config import preset
-from sley.abi.counters import CHIP_GROUPS, COUNTERS, CounterGroup
+from sley.abi.counters import CHIP_GROUPS, COUNTERS, CounterGroup, Rows
 from sley.driver import BadRequest, Counters
 from sley.driver.errors import NoCycleCounts
 from sley.driver.observe.counters import CORE_GROUPS
@@ -45,7 +45,7 @@ def test_idle_chip_takes_its_leakage_alone() -> None:
 
 def test_voltage() -> None:
     """Dynamic energy of the chip by its square, leakage as it is, DRAM not at all."""
-    counted = counters(MATRIX_ROW_INT8=100, READ_BEAT=10)
+    counted = counters(MATRIX_ROW_INT8=100, READ_BEAT=10, ROWS_SCRATCHPAD_READ=1)
     whole = energy.estimate(counted, BASE, point=energy.OperatingPoint(leakage=0.1))
     half = energy.estimate(counted, BASE, point=energy.OperatingPoint(leakage=0.1, volts=0.45))
     ratios = {unit: half.by_unit[unit] / value for unit, value in whole.by_unit.items() if value}
@@ -65,6 +65,14 @@ def test_hops_of_each_core() -> None:
     near, far = (energy.estimate(counters(QUAD, core, TRAFFIC_LOAD_BEATS=5), QUAD) for core in (2, 1))
     assert near.by_unit["network"] == pytest.approx(5 * 32 * 0.17e-12)
     assert far.by_unit["network"] == pytest.approx(3 * near.by_unit["network"])
+
+
+@pytest.mark.parametrize("kind", Rows)
+def test_rows_of_memories(kind: Rows) -> None:
+    """Banks of 32 KB both: 20 pJ for 64 bits. A row of the scratchpad has 256 bits, one of the accumulators 512."""
+    found = energy.estimate(counters(**{f"ROWS_{kind.name}": 7}), BASE)  # type: ignore[arg-type]
+    unit, words = ("scratchpad", 4) if "SCRATCHPAD" in kind.name else ("accumulators", 8)
+    assert found.by_unit[unit] == found.joules == pytest.approx(7 * words * 20e-12)
 
 
 def test_work_of_the_vector_unit() -> None:

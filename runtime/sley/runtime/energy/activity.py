@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import (
+    Counter,
     CounterGroup,
     MatrixCycle,
     ReadCycle,
+    Rows,
     SequencerCycle,
     Traffic,
     VectorCycle,
@@ -88,31 +90,21 @@ def _core(counters: Counters, config: ChipConfig, core: int) -> Iterator[Activit
     yield Activity(VECTOR, "fp32 multiplications", lanes, Operation("fp32 multiply"))
     yield Activity(VECTOR, "fp32 additions", lanes, Operation("fp32 add"))
 
-    yield from _rows(counters, config, core)
+    yield from _rows(values[CounterGroup.ROWS], config)
 
     beats = sum(traffic[beat] for beat in (Traffic.LOAD_BEATS, Traffic.STORE_BEATS, Traffic.FETCH_BEATS))
     yield Activity(NETWORK, "bytes times hops", beats * config.bus_bytes * core_hops(config, core), Hop())
 
 
-def _rows(counters: Counters, config: ChipConfig, core: int) -> Iterator[Activity]:
-    """Rows of a core's memories."""
-    values = counters.cores[core]
-    traffic, matrix = values[CounterGroup.TRAFFIC], values[CounterGroup.MATRIX]
-    streamed = matrix[MatrixCycle.ROW_INT8] + matrix[MatrixCycle.ROW_BF16]
-    passed = values[CounterGroup.VECTOR][VectorCycle.ROW] // config.row_parts
-    loaded, stored = (-(-traffic[c] // config.row_bytes) for c in (Traffic.LOAD_BYTES, Traffic.STORE_BYTES))
-    for unit, rows, banks, size, counts in (
-        (
-            *(SCRATCHPAD, config.scratchpad_rows, config.scratchpad_banks, config.row_bytes),
-            (streamed + stored + loaded, loaded),
-        ),
-        (
-            *(ACCUMULATORS, config.accumulator_rows, config.accumulator_banks, config.accumulator_row_bytes),
-            (streamed + passed, streamed + passed),
-        ),
-    ):
-        for work, count, write in (("rows read", counts[0], False), ("rows written", counts[1], True)):
-            yield Activity(unit, work, count, Access(rows // banks * size, size, write))
+def _rows(rows: Mapping[Counter, int], config: ChipConfig) -> Iterator[Activity]:
+    """Rows of a core's memories. A bank reads a whole row, whatever part of it is needed."""
+    c = config
+    scratchpad = c.scratchpad_rows // c.scratchpad_banks * c.row_bytes, c.row_bytes
+    sums = c.accumulator_rows // c.accumulator_banks * c.accumulator_row_bytes, c.accumulator_row_bytes
+    yield Activity(SCRATCHPAD, "rows read", rows[Rows.SCRATCHPAD_READ], Access(*scratchpad, write=False))
+    yield Activity(SCRATCHPAD, "rows written", rows[Rows.SCRATCHPAD_WRITTEN], Access(*scratchpad, write=True))
+    yield Activity(ACCUMULATORS, "rows read", rows[Rows.ACCUMULATOR_READ], Access(*sums, write=False))
+    yield Activity(ACCUMULATORS, "rows written", rows[Rows.ACCUMULATOR_WRITTEN], Access(*sums, write=True))
 
 
 def _joined(found: list[Activity]) -> list[Activity]:

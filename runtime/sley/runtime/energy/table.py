@@ -88,6 +88,12 @@ class Table:
         supply = rows.get("supply")
         return cls(node, rows, reads, writes, supply.middle if supply else 1.0)
 
+    @classmethod
+    def named(cls, text: str) -> Table:
+        """As commands take it: a node of ``published.csv``, or ``FILE:NODE``. Raises ``BadRequest``."""
+        file, colon, node = text.rpartition(":")
+        return cls.read(file, node) if colon else cls.read(node=node)
+
     def operation(self, name: str) -> Quantity:
         """Picojoules of an operation. Raises ``BadRequest`` for one that is not in the table."""
         if name in self.rows:
