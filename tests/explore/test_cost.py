@@ -16,6 +16,7 @@ from sley.runtime.networks.file import save_network
 from sley.runtime.networks.graph import Network, Node, TensorType
 
 FLOAT = np.dtype(np.float32)
+WIDE = ChipConfig(array=64, operand_types=("int8", "bf16"), vector_lanes=64, accumulator_rows=256)
 
 
 def network(name: str = "layer", value: float = 0.5) -> Network:
@@ -28,7 +29,7 @@ def network(name: str = "layer", value: float = 0.5) -> Network:
 def test_a_cost_is_that_of_the_rtl() -> None:
     """Cycles, and every counter."""
     found = cost(product, "nano")
-    with Device.open("fast:nano?memory=1M") as device:
+    with Device.open("fast:nano?memory=1G") as device:
         assert costs.measured(device, workload_of(product), "highest") == found
     assert found.macs >= 64 * 16 * 32
     assert found.bytes >= 64 * 16 + 16 * 32 + 4 * 64 * 32
@@ -39,7 +40,7 @@ def test_a_network_costs_what_it_costs_on_the_rtl(tmp_path: Path) -> None:
     config = ChipConfig(name="chip", operand_types=("int8", "bf16"), vector_chains=4, queues=1)
     (tmp_path / "chip.json").write_text(config.to_json())
     found = cost(network(), config, precision="medium", timing={"latency": 50})
-    with Device.open(f"fast:{tmp_path}/chip.json?memory=1M&latency=50") as device:
+    with Device.open(f"fast:{tmp_path}/chip.json?memory=1G&latency=50") as device:
         assert costs.measured(device, workload_of(network()), "medium") == found
 
 
@@ -62,7 +63,7 @@ def test_costs_are_found_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
     monkeypatch.setattr(costs, "_run", run)
     first = cost(network(), "nano")
-    assert cost(network(), ChipConfig(name="other")) == first
+    assert cost(network(), ChipConfig(name="other")).counters.chip == first.counters.chip
     save_network(network(), tmp_path / "layer.sley")
     assert cost(tmp_path / "layer.sley", "nano").cycles == first.cycles
     assert len(ran) == 1

@@ -16,6 +16,8 @@ from sley.explore.sweep.task import Task, run_task
 
 ATTEMPTS = 2
 """Of a task whose process ends without a result, by lack of memory for example."""
+CONNECT_SECONDS = 20.0
+"""To a scheduler."""
 _workloads: dict[str, Workload] = {}
 
 
@@ -95,7 +97,7 @@ class Cluster:
         except ImportError as error:
             raise BadRequest(f"--scheduler needs Dask, which is not installed ({error}): {extra('explore')}") from None
         try:
-            self._client = Client(address, set_as_default=False)
+            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         except (OSError, ValueError) as error:
             raise BadRequest(f"no scheduler of Dask answers at {address}: {error}") from None
         self._workloads = self._client.scatter(dict(workloads), broadcast=True, hash=False)
