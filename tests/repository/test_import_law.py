@@ -13,6 +13,7 @@ ALLOWED = {
     "runtime": {"runtime", "driver", "abi"},
     "sim": {"sim", "hw", "abi"},
     "fpga": {"fpga", "hw", "abi"},
+    "explore": {"explore", "runtime", "driver", "sim", "fpga", "hw", "abi"},
 }
 ALLOWED |= {"examples": {"examples", *ALLOWED}, "bench": {"bench", *ALLOWED}}
 NO_HDL = {"abi", "driver", "runtime"}

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from sley.abi.types import ElementType
+from sley.explore.costs.workload import NetworkWorkload
 from sley.runtime import Device
 from sley.runtime.networks.compilation import compile_network
+from sley.runtime.networks.graph import Array, Network
+from sley.runtime.networks.quantizer.report import Report
 
 MODEL = "backend/test/data/light/light_resnet50.onnx"
 """In the package onnx. Its weights are made when it is read, and stand for others."""
@@ -29,8 +33,8 @@ class NetworkCycles:
     bound: int
 
 
-def measure_resnet(device: Device) -> NetworkCycles:
-    """One image, from float32 to probabilities. Ranges are those of one image of random numbers."""
+def quantized() -> tuple[Network, Report, Array]:
+    """The network on int8, what of it is, and the image. Raises ``ImportError`` without onnx."""
     import onnx
 
     from sley.runtime.frameworks.from_onnx.fold import fold
@@ -40,7 +44,19 @@ def measure_resnet(device: Device) -> NetworkCycles:
     network = read_model(Path(onnx.__file__).parent / MODEL)
     (name,) = network.inputs
     image = np.random.default_rng(0).standard_normal((1, 3, 224, 224)).astype(np.float32)
-    made, report = quantize(network, {name: image}, fold, method="max")
+    return *quantize(network, {name: image}, fold, method="max"), image
+
+
+def networks() -> dict[str, Callable[[], NetworkWorkload]]:
+    """For ``sley sweep``, by name."""
+    return {"resnet50-int8": lambda: NetworkWorkload("resnet50-int8", quantized()[0])}
+
+
+def measure_resnet(device: Device) -> NetworkCycles:
+    """One image, from float32 to probabilities. Ranges are those of one image of random numbers."""
+    from sley.runtime.frameworks.from_onnx.fold import fold
+
+    made, report, image = quantized()
     compiled = compile_network(made, device, fold)
     compiled.write(image)
     before = device.driver.counters()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 
 from sley.examples.zoo.results import Launch, Result
-from sley.examples.zoo.subject import Array, Subject, agreement
+from sley.examples.zoo.subject import Subject, agreement
 from sley.runtime import Device
+from sley.runtime.frameworks.constants import fold
 from sley.runtime.networks.compilation import CompiledNetwork, compile_network
 from sley.runtime.networks.graph import Node
-from sley.runtime.networks.registry import UnsupportedOperator
 from sley.runtime.nn.matrices import PRECISIONS
 
 
@@ -68,12 +67,3 @@ def _costs(compiled: CompiledNetwork) -> tuple[Launch, ...]:
 
 def _named(node: Node) -> str:
     return f"{node.operator} {node.name or node.outputs[0]}"
-
-
-def fold(node: Node, inputs: Sequence[Array | None]) -> Sequence[Array]:
-    """Operators on constants, by onnx where it is installed."""
-    try:
-        from sley.runtime.frameworks.from_onnx.fold import fold as folded
-    except ImportError:
-        raise UnsupportedOperator(f"{node} is of constants, which onnx computes, and it is not installed") from None
-    return folded(node, inputs)

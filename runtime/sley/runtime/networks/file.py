@@ -26,6 +26,20 @@ TEXT = "network.json"
 
 def save_network(network: Network, path: str | Path) -> None:
     """Writes a network to a file, in place of what is there."""
+    text, arrays = _written(network)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(TEXT, text)
+        for name, data in arrays.items():
+            archive.writestr(name, data)
+
+
+def digest_of(network: Network) -> str:
+    """Of all that a file of the network says: operators, shapes and the values of constants."""
+    return hashlib.sha256(_written(network)[0].encode()).hexdigest()
+
+
+def _written(network: Network) -> tuple[str, dict[str, bytes]]:
+    """The text, which has the digests of the arrays, and the arrays by name."""
     arrays: dict[str, bytes] = {}
 
     def array(value: Array) -> dict[str, str]:
@@ -57,10 +71,7 @@ def save_network(network: Network, path: str | Path) -> None:
             for n in network.nodes
         ],
     }
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr(TEXT, json.dumps(text))
-        for name, data in arrays.items():
-            archive.writestr(name, data)
+    return json.dumps(text), arrays
 
 
 def load_network(path: str | Path) -> Network:

@@ -1,0 +1,100 @@
+"""The command ``sley sweep``: what chips of a space cost."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from sley.explore.search.search import GRID, SEARCHES, search_of
+from sley.explore.sweep.journal import DONE, FAILED, Journal, Run
+from sley.explore.sweep.objectives import OBJECTIVES, check_objectives
+from sley.explore.sweep.sweep import Outcome, Sweep
+from sley.explore.sweep.workers import Cluster, Processes, Workers
+
+JOURNAL = "journal.jsonl"
+
+
+def sweep(
+    space: Annotated[Path, typer.Argument(help="A space: TOML, or Python with the same names.", dir_okay=False)],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder of the journal and the results.", file_okay=False)
+    ] = Path("sweep"),
+    search: Annotated[str, typer.Option("--search", "-s", help=f"One of {', '.join(SEARCHES)}.")] = GRID,
+    designs: Annotated[
+        int | None, typer.Option("--designs", "-n", min=1, help="At most so many; a grid has all, others 100.")
+    ] = None,
+    objectives: Annotated[
+        list[str] | None, typer.Option("--objective", help=f"In place of the file's: {', '.join(OBJECTIVES)}.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of searches that draw.")] = 0,
+    jobs: Annotated[int, typer.Option("--jobs", "-j", min=1, help="Processes on this machine.")] = os.cpu_count() or 1,
+    scheduler: Annotated[
+        str | None, typer.Option(help="Address of a scheduler of Dask, such as tcp://host:8786, in place of processes.")
+    ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Run what failed before once more.")] = False,
+) -> None:
+    """Explore a space of chips: cycles, energy, area and bytes of networks, and the Pareto front of them."""
+    from sley.explore.results.picture import write_picture
+    from sley.explore.results.table import write_tables
+    from sley.explore.space.file import read_space
+
+    read, named = read_space(space)
+    chosen = check_objectives(objectives or named)
+    way = search_of(search, read, len(chosen), designs, seed)
+    output.mkdir(parents=True, exist_ok=True)
+    journal = Journal(output / JOURNAL)
+    workloads = {workload.name: workload for workload in read.workloads}
+    workers: Workers = Cluster(workloads, scheduler) if scheduler else Processes(workloads, jobs)
+    console = Console(stderr=True)
+    total = min(designs or read.size, read.size) * len(workloads)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    ) as bar:
+        task = bar.add_task("designs", total=total)
+
+        def ended(run: Run, left: int) -> None:
+            bar.update(task, advance=1, description=f"designs, {left} of this round left")
+            if run.status == FAILED:
+                bar.console.print(f"failed: {run.workload}: {run.reason}", highlight=False)
+
+        made = Sweep(read, chosen, journal, workers, retry, ended)
+        try:
+            made.run(way)
+        finally:
+            workers.close()
+            journal.close()
+    written = write_tables(output, made.outcomes)
+    picture = write_picture(output, space.stem, made.outcomes, chosen)
+    _print(made.outcomes, chosen)
+    typer.echo(f"written: {', '.join(str(path) for path in (*written, picture) if path)}")
+
+
+def _print(outcomes: list[Outcome], objectives: tuple[str, ...]) -> None:
+    """The front, and what did not run."""
+    from sley.explore.results.table import rows
+
+    console = Console()
+    table = Table("design", *outcomes[0].point, *objectives, title="Pareto front", title_justify="left")
+    found = [row for row in rows(outcomes) if row["pareto"]]
+    for row in sorted(found, key=lambda row: row[objectives[0]]):
+        numbers = [f"{row[name]:,}" if isinstance(row[name], int) else f"{row[name]:.4g}" for name in objectives]
+        table.add_row(str(row["design"]), *(str(row[name]) for name in outcomes[0].point), *numbers)
+    console.print(table)
+    states = {status: [one for one in outcomes if one.status == status] for status in (DONE, "infeasible", FAILED)}
+    console.print(f"{len(outcomes)} designs: {', '.join(f'{len(part)} {name}' for name, part in states.items())}")
+    for one in states[FAILED]:
+        console.print(f"failed: {one.point}: {one.reason}", highlight=False)
+    if states[FAILED]:
+        console.print("--retry runs them once more")

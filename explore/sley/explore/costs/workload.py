@@ -1,0 +1,139 @@
+"""What runs on a design: a network, or a function of a device."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol
+
+from sley.abi.install import extra
+from sley.driver import BadRequest
+from sley.runtime import Device
+from sley.runtime.frameworks.constants import fold
+from sley.runtime.networks.compilation import compile_network
+from sley.runtime.networks.file import digest_of, load_network
+from sley.runtime.networks.graph import Network
+
+GROUP = "sley.networks"
+"""Entry points: functions that return networks by name, as ``Known``."""
+Known = Mapping[str, Callable[[], "NetworkWorkload"]]
+Submit = Callable[[], None]
+Study = Callable[[Device], Submit]
+"""A function of a device that prepares arrays, and returns a function that submits the work that counts."""
+
+
+class Workload(Protocol):
+    """Attributes: ``name``: for people. ``digest``: of all that decides what it does; None if nobody knows."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def digest(self) -> str | None: ...
+
+    def prepare(self, device: Device, precision: str) -> Submit:
+        """Makes programs and arrays; what is returned submits the work that counts."""
+        ...
+
+
+@dataclass(frozen=True)
+class NetworkWorkload:
+    """A network, compiled for each design. ``shapes``: of inputs whose type leaves sides open."""
+
+    name: str
+    network: Network = field(repr=False)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    @cached_property
+    def digest(self) -> str:
+        return hashlib.sha256(f"{digest_of(self.network)}{sorted(self.shapes.items())}".encode()).hexdigest()
+
+    def prepare(self, device: Device, precision: str) -> Submit:
+        return compile_network(self.network, device, fold, self.shapes, precision=precision).launch
+
+
+@dataclass(frozen=True)
+class FunctionWorkload:
+    """A function as it is, of which nobody knows what it closes over."""
+
+    name: str
+    function: Study
+    digest: None = None
+
+    def prepare(self, device: Device, precision: str) -> Submit:
+        return self.function(device)
+
+
+@dataclass(frozen=True)
+class SourceWorkload:
+    """A function of a file of Python, which is run where the function is needed, on other machines too. ``digest``: of
+    the file's text, so what the file imports is not in it."""
+
+    name: str
+    source: str = field(repr=False)
+
+    @property
+    def digest(self) -> str:
+        return hashlib.sha256(f"{self.name}\0{self.source}".encode()).hexdigest()
+
+    def prepare(self, device: Device, precision: str) -> Submit:
+        names: dict[str, Any] = {"__name__": "studies"}
+        exec(compile(self.source, f"<studies: {self.name}>", "exec"), names)
+        submit: Submit = names[self.name](device)
+        return submit
+
+
+def known_workloads() -> dict[str, Callable[[], NetworkWorkload]]:
+    """Networks that installed portions name."""
+    found: dict[str, Callable[[], NetworkWorkload]] = {}
+    for point in entry_points(group=GROUP):
+        found |= point.load()()
+    return found
+
+
+def workload_of(network: Any, folder: Path = Path()) -> Workload:
+    """A workload of whatever is one: a file ``.onnx`` or ``.sley``, relative to ``folder``; a ``ModelProto`` of onnx; a
+    ``Network``; a name that an installed portion knows; a function of a device. Raises ``BadRequest``."""
+    if isinstance(network, NetworkWorkload | FunctionWorkload | SourceWorkload):
+        return network
+    if isinstance(network, Network):
+        return NetworkWorkload(network.name, network)
+    if isinstance(network, str | Path) and str(network).endswith((".onnx", ".sley")):
+        return _of_file(folder / network)
+    if isinstance(network, str):
+        known = known_workloads()
+        if network not in known:
+            raise BadRequest(
+                f"no network {network!r}; give a file .onnx or .sley, or one of {', '.join(sorted(known))}"
+            )
+        return known[network]()
+    if callable(network):
+        return FunctionWorkload(getattr(network, "__name__", "function"), network)
+    return _of_model(network, getattr(getattr(network, "graph", None), "name", "") or "model")
+
+
+def _of_file(path: Path) -> NetworkWorkload:
+    if not path.is_file():
+        raise BadRequest(f"there is no file {path}")
+    if path.suffix == ".sley":
+        return NetworkWorkload(path.stem, load_network(path))
+    return _of_model(path, path.stem)
+
+
+def _of_model(model: Any, name: str) -> NetworkWorkload:
+    try:
+        from onnx import ModelProto
+
+        from sley.runtime.frameworks.from_onnx.importer import read_model
+    except ImportError as error:
+        raise BadRequest(f"{name} needs onnx, which is not installed ({error}): {extra('onnx')}") from None
+    if not isinstance(model, ModelProto | Path):
+        raise BadRequest(
+            f"{type(model).__name__} is no network; give a file, a ModelProto, a Network, a name, or a function of a "
+            "device"
+        )
+    return NetworkWorkload(name, read_model(model))

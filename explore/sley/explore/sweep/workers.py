@@ -1,0 +1,123 @@
+"""Who runs tasks: processes of this machine, or those of a Dask cluster."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Protocol
+
+from sley.abi.install import extra
+from sley.driver import BadRequest
+from sley.explore.costs.workload import Workload
+from sley.explore.sweep.journal import FAILED, Run
+from sley.explore.sweep.task import Task, run_task
+
+ATTEMPTS = 2
+"""Of a task whose process ends without a result, by lack of memory for example."""
+CONNECT_SECONDS = 20.0
+"""To a scheduler."""
+_workloads: dict[str, Workload] = {}
+
+
+class Workers(Protocol):
+    """Runs tasks beside each other."""
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Run]:
+        """Their runs, as they end."""
+        ...
+
+    def close(self) -> None:
+        """Ends them."""
+        ...
+
+
+class Processes:
+    """Processes of this machine, started anew if one dies."""
+
+    def __init__(self, workloads: Mapping[str, Workload], count: int) -> None:
+        if count < 1:
+            raise BadRequest(f"{count} jobs; give 1 or more")
+        self._workloads, self._count = dict(workloads), count
+        self._pool = self._started()
+
+    def _started(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(
+            self._count, multiprocessing.get_context("spawn"), _set_workloads, (self._workloads,)
+        )
+
+    def _restart(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        self._pool = self._started()
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Run]:
+        left, lost = list(reversed(tasks)), {task.key: 0 for task in tasks}
+        running: dict[Future[Run], Task] = {}
+        while left or running:
+            try:
+                while left and len(running) < self._count:
+                    running[self._pool.submit(_run, left[-1])] = left[-1]
+                    left.pop()
+            except BrokenProcessPool:
+                if not running:  # else those that run say so
+                    self._restart()
+                    continue
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            broken = []
+            for future in done:
+                task = running.pop(future)
+                try:
+                    yield future.result()
+                except BrokenProcessPool:
+                    broken.append(task)
+            if broken:
+                broken += running.values()
+                running.clear()
+                self._restart()
+                for task in broken:
+                    lost[task.key] += 1
+                    if lost[task.key] < ATTEMPTS:
+                        left.append(task)
+                    else:
+                        yield Run(
+                            task.key, task.workload, FAILED, f"its process ended {ATTEMPTS} times: out of memory?"
+                        )
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+class Cluster:
+    """The workers of a Dask cluster. Sley is installed on each, and each has a cache of its own."""
+
+    def __init__(self, workloads: Mapping[str, Workload], address: str) -> None:
+        try:
+            from distributed import Client
+        except ImportError as error:
+            raise BadRequest(f"--scheduler needs Dask, which is not installed ({error}): {extra('explore')}") from None
+        try:
+            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise BadRequest(f"no scheduler of Dask answers at {address}: {error}") from None
+        self._workloads = self._client.scatter(dict(workloads), broadcast=True, hash=False)
+
+    def run(self, tasks: Sequence[Task]) -> Iterator[Run]:
+        from distributed import as_completed
+
+        futures = {self._client.submit(run_task, task, self._workloads, pure=False): task for task in tasks}
+        for future in as_completed(futures):
+            task = futures.pop(future)
+            error = future.exception()
+            yield future.result() if error is None else Run(task.key, task.workload, FAILED, f"its worker: {error}")
+
+    def close(self) -> None:
+        self._client.close()
+
+
+def _set_workloads(workloads: dict[str, Workload]) -> None:
+    _workloads.update(workloads)
+
+
+def _run(task: Task) -> Run:
+    return run_task(task, _workloads)
