@@ -4,6 +4,7 @@ import typer
 
 from sley.bench.chip.guards import add_guards
 from sley.bench.conv.conv_command import conv
+from sley.bench.energy.energy_command import energy
 from sley.bench.engines.activity_command import activity
 from sley.bench.engines.array_command import array
 from sley.bench.engines.exact_command import exact
@@ -22,7 +23,7 @@ from sley.bench.tile.passes_command import passes
 from sley.bench.tile.timeline_command import timeline
 
 bench_app = typer.Typer(help="Measure on a device, in its own cycles, and engines in host time.", no_args_is_help=True)
-OF_DEVICES = (gemm, suite, plans, conv, operators, networks, onnx, torch, llama, timeline, passes)
+OF_DEVICES = (gemm, suite, plans, conv, operators, networks, onnx, torch, llama, timeline, passes, energy)
 OF_ENGINES = (sim, activity, growth, array, sanitize, exact)
 for measuring in (*OF_DEVICES, *OF_ENGINES):
     bench_app.command()(measuring)
