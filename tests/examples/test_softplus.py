@@ -43,6 +43,39 @@ for engine in sys.argv[1:]:
 print("equal")
 """
 
+TILES = """
+import sys
+import numpy as np
+from sley.abi import PRESETS
+from sley.runtime import Device, tile
+from sley.runtime.nn.mapping import in_fp32
+from sley.runtime.nn.nonlinear import softplus_tile
+from sley_softplus import softplus
+
+def own(x):
+    return tile.apply("softplus", x)
+
+def made(x):
+    return softplus_tile(x, 1.0)
+
+config = PRESETS["base"].replace(name="own", vector_functions=("exp2", "log2", "softplus"))
+with open("own.json", "w") as file:
+    file.write(config.to_json())
+x = np.linspace(-20, 20, 1001, dtype=np.float32)
+for engine in sys.argv[1:]:
+    with Device.open(f"{engine}:own.json?memory=1M") as device:
+        a = device.array(x)
+        found = in_fp32("softplus", own, a).numpy()
+        assert (found.view(np.uint32) == softplus(x.view(np.uint32))).all(), engine
+        assert np.abs(found - in_fp32("made", made, a).numpy()).max() < 2**-8
+with Device.open("model:base?memory=1M") as device:
+    try:
+        in_fp32("softplus", own, device.array(x))
+    except tile.TileError as error:
+        assert "the chip base has no softplus" in str(error), error
+        print("equal")
+"""
+
 
 @pytest.fixture
 def installed(tmp_path: Path) -> dict[str, str]:
@@ -56,12 +89,35 @@ def installed(tmp_path: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": path}
 
 
+@pytest.mark.skipif(not find_c_compiler(), reason="needs a C compiler")
+def test_in_tiles(installed: dict[str, str], tmp_path: Path) -> None:
+    """A kernel of tiles with the function, which chips without it refuse."""
+    script = tmp_path / "tiles.py"
+    script.write_text(TILES)
+    result = subprocess.run(
+        [sys.executable, script, "model"], cwd=tmp_path, env=installed, capture_output=True, text=True, timeout=600
+    )
+    assert result.stdout == "equal\n", result.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(not find_c_compiler(), reason="needs a C compiler")
 def test_in_a_kernel(installed: dict[str, str], tmp_path: Path) -> None:
     command = [sys.executable, "-c", KERNEL, "model", "fast"]
     result = subprocess.run(command, cwd=tmp_path, env=installed, capture_output=True, text=True, timeout=600)
     assert result.stdout == "equal\n", result.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not find_c_compiler(), reason="needs a C compiler")
+def test_in_a_network(installed: dict[str, str]) -> None:
+    """The cycles that the guide on changes of the chip says."""
+    pytest.importorskip("onnx")
+    script = FOLDER.parent / "changes" / "function_unit.py"
+    result = subprocess.run([sys.executable, script], env=installed, capture_output=True, text=True, timeout=600)
+    assert result.returncode == 0, result.stderr
+    page = (FOLDER.parents[1] / "docs" / "guides" / "change-the-chip.md").read_text()
+    assert result.stdout in page, result.stdout
 
 
 def test_cocotb_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,8 +8,8 @@ from amaranth.hdl import Assert, Assume, Cat, Module, Mux, Signal, Value
 from sley.abi.config import preset
 from sley.abi.instructions import Share
 from sley.abi.network import AccessError
+from sley.abi.placement import core_node
 from sley.hw.memory.combine import ReadCombiner
-from sley.hw.noc.placement import core_node
 from sley.hw.testing.in_order import InOrder
 from sley.hw.testing.mutation import mutated, planted
 from sley.hw.testing.proof import Counterexample, prove

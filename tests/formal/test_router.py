@@ -11,9 +11,9 @@ from amaranth.hdl import Assert, Assume, Cat, Const, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from sley.abi.config import ChipConfig
+from sley.abi.placement import Node, command_node, core_node, memory_node
 from sley.hw.noc.direction import Direction, Turn, all_turns, may_turn
 from sley.hw.noc.multicast import MulticastRouter
-from sley.hw.noc.placement import Node, command_node, core_node, memory_node
 from sley.hw.noc.router import Router
 from sley.hw.noc.routes import request_pairs, response_pairs
 from sley.hw.noc.routes import turns as turns_of

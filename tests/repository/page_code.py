@@ -109,6 +109,9 @@ def check_command(words: list[str], folder: Path, place: str) -> Path:
         known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
         for extra in re.findall(r"\w+", " ".join(re.findall(r"\[(.*?)\]", " ".join(arguments)))):
             assert extra in known, f"{place}: there is no extra {extra}"
+    elif name == "git":
+        if arguments[:1] == ["apply"]:
+            _check_files(arguments, folder, place)
     elif name in ("pytest", "python", "python3", "."):
         if arguments[:1] not in (["-m"], [".venv/bin/activate"]) or name == "pytest":
             _check_files(arguments, folder, place)

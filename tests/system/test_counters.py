@@ -20,6 +20,7 @@ from sley.abi.counters import (
     LoadCycle,
     MatrixCycle,
     ReadCycle,
+    Rows,
     SequencerCycle,
     StoreCycle,
     Traffic,
@@ -311,6 +312,38 @@ def test_bank_conflicts(nano: Device) -> None:
     assert found["SCRATCHPAD_WEIGHTS"] > 20
     found = rates(nano, f"{ROWS}matmul r0, r0, r22\nadd r23, r0, #256\nweights r23, #4", Traffic)
     assert found["SCRATCHPAD_WEIGHTS"] == 0
+
+
+ACCESSES: dict[str, tuple[str, tuple[int, int, int, int]]] = {
+    # Rows read from and written to the scratchpad, then the accumulators.
+    "nothing": (delay(10), (0, 0, 0, 0)),
+    "matmul": (f"{ROWS}matmul r0, r0, r21", (14, 0, 0, 14)),
+    "accumulate": (f"{ROWS}matmul r0, r0, r21 accumulate=1", (14, 0, 14, 14)),
+    "weights": (f"{ROWS}weights r0, #3\nmatmul r0, r0, r20", (3 + 6, 0, 0, 6)),
+    "vector": (f"{ROWS}vector r0, r0, r20 a_space=accumulator", (0, 0, 6, 6)),
+    "operand B": (
+        f"{ROWS}set vector.b_row, #32\nvector r0, r0, r20 a_space=accumulator b_op=add b_space=accumulator",
+        (0, 0, 12, 6),
+    ),
+    "int8 results": (f"{ROWS}vector r0, r0, r20 a_space=accumulator out=int8", (0, 6, 6, 0)),
+    "load": (f"{ROWS}{LOAD}load r8, r0, r20", (0, 48, 0, 0)),
+    "load zeros": (f"{ROWS}{LOAD}set load.pad_runs, #1\nload r8, r0, r20", (0, 56, 0, 0)),
+    "load sums": (
+        f"{ROWS}set load.run_bytes, #16\nset load.mem_stride, #16\nload r8, r0, r20 space=accumulator",
+        (0, 0, 0, 24),
+    ),
+    "store": (f"{ROWS}{STORE}store r9, r0, r20", (48, 0, 0, 0)),
+    "store sums": (
+        f"{ROWS}set store.run_bytes, #16\nset store.mem_stride, #16\nstore r9, r0, r20 space=accumulator",
+        (0, 0, 24, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ACCESSES)
+def test_rows_of_memories(nano: Device, name: str) -> None:
+    text, expected = ACCESSES[name]
+    assert tuple(rates(nano, text, Rows).values()) == expected
 
 
 @needs_compiler

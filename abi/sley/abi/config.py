@@ -16,7 +16,7 @@ from sley.abi.functions.table import Function
 from sley.abi.types import CHAIN_TYPES, OPERAND_TYPES, TYPES, ElementType
 
 ABI_MAJOR = 5
-ABI_MINOR = 1
+ABI_MINOR = 2
 BURST_BOUNDARY = 4096
 """AXI4 (IHI 0022, A3.4.1): no burst crosses a multiple of so many bytes."""
 

@@ -26,6 +26,7 @@ class Counts(Enum):
     BEATS = "beats"
     BYTES = "bytes"
     BURSTS = "bursts"
+    ROWS = "rows"
 
 
 class Counter(IntEnum):
@@ -141,6 +142,15 @@ class Traffic(Counter):
     ACCUMULATOR_VECTOR_OUT = 14, "Accumulators: writes of the vector unit refused."
 
 
+class Rows(Counter):
+    """Accesses of a core's memories that were granted. One that needs a part of a row counts as a row."""
+
+    SCRATCHPAD_READ = 0, "Rows that were read from the scratchpad.", Counts.ROWS
+    SCRATCHPAD_WRITTEN = 1, "Rows that were written to the scratchpad.", Counts.ROWS
+    ACCUMULATOR_READ = 2, "Rows that were read from the accumulators.", Counts.ROWS
+    ACCUMULATOR_WRITTEN = 3, "Rows that were written to the accumulators.", Counts.ROWS
+
+
 class ReadCycle(Counter):
     """What the read side of the memory bus does."""
 
@@ -176,6 +186,7 @@ class CounterGroup(IntEnum):
     MATRIX = Unit.MATRIX
     VECTOR = Unit.VECTOR
     TRAFFIC = 5
+    ROWS = 6
     READ = 8
     WRITE = 9
     BUS = 10
@@ -188,17 +199,20 @@ COUNTERS: dict[CounterGroup, type[Counter]] = {
     CounterGroup.MATRIX: MatrixCycle,
     CounterGroup.VECTOR: VectorCycle,
     CounterGroup.TRAFFIC: Traffic,
+    CounterGroup.ROWS: Rows,
     CounterGroup.READ: ReadCycle,
     CounterGroup.WRITE: WriteCycle,
     CounterGroup.BUS: Bus,
 }
 """The counters of each group."""
 UNIT_GROUPS = tuple(CounterGroup(unit) for unit in Unit if unit is not Unit.COMMAND)
-"""Groups of the units of a core: classes. A core has ``TRAFFIC`` besides."""
+"""Groups of the units of a core: classes."""
+AMOUNT_GROUPS = (CounterGroup.TRAFFIC, CounterGroup.ROWS)
+"""The other groups of a core: amounts."""
 CHIP_GROUPS = (CounterGroup.READ, CounterGroup.WRITE, CounterGroup.BUS)
 """Groups of which there is one, at the memory port."""
 
 
 def is_classes(group: CounterGroup) -> bool:
     """Whether exactly one counter of the group goes up in a cycle."""
-    return group not in (CounterGroup.TRAFFIC, CounterGroup.BUS)
+    return group not in (*AMOUNT_GROUPS, CounterGroup.BUS)

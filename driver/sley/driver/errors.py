@@ -83,7 +83,7 @@ class NoCycleCounts(SleyError):
     def __init__(self) -> None:
         super().__init__(
             "no cycles were counted: the engine model has none. Its rows, bytes and beats are exact, its classes of "
-            "cycles are all zero; use fast, rtl or pysim for those"
+            "cycles are all zero; use its option cycles=on, or fast, rtl or pysim for those"
         )
 
 

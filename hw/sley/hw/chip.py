@@ -6,6 +6,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from sley.abi.config import ChipConfig
+from sley.abi.placement import command_node, core_node, memory_node
 from sley.hw.bus.axi_lite import AxiLite, AxiLiteTarget
 from sley.hw.command.bank import command_bank
 from sley.hw.command.processor import CommandProcessor
@@ -15,7 +16,6 @@ from sley.hw.elaboration.shared import shared, split
 from sley.hw.memory.axi import axi4_signature
 from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.noc.mesh import Mesh
-from sley.hw.noc.placement import command_node, core_node, memory_node
 from sley.hw.reset import ResetControl
 
 

@@ -3,6 +3,7 @@
 ``Device.open`` opens what an engine URL names. Arrays (``Buffer``) are in its memory; a ``Stream`` launches programs,
 copies and fills in order; ``blas`` has matrix products, ``nn`` operators of neural networks.
 ``tile`` is the language to write kernels in; ``KernelBuilder`` makes a ``Program`` instruction by instruction.
+``energy`` estimates what a run took.
 
 This is the one place that shows the public names; files of the runtime import from the file that has the name. Every
 error is a ``sley.driver.SleyError``.
@@ -20,6 +21,7 @@ from sley.runtime.device.graph import Graph
 from sley.runtime.device.pool import MemoryPool
 from sley.runtime.device.program import Program
 from sley.runtime.device.stream import Count, Stream, Timing
+from sley.runtime.energy import estimates as energy
 from sley.runtime.errors import BadIndex, KernelError, ShapeMismatch, UnsupportedType
 from sley.runtime.nn import operators as nn
 from sley.runtime.tile import language as tile
@@ -46,6 +48,7 @@ __all__ = [
     "Timing",
     "UnsupportedType",
     "blas",
+    "energy",
     "nn",
     "tile",
 ]

@@ -10,12 +10,12 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import AccessError, Tag
+from sley.abi.placement import command_node
 from sley.hw.command.copy import CopyEngine
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.noc.messages import request_flit, response_flit
-from sley.hw.noc.placement import command_node
 from sley.hw.testing.memory import MemoryNode
 from sley.hw.testing.streams import StreamBench, compiled
 

@@ -30,7 +30,7 @@ class OneGroup(CounterGroups):
     """A group of classes alone, with its events."""
 
     def __init__(self, group: CounterGroup) -> None:
-        super().__init__((group,), CounterGroup.TRAFFIC, {})
+        super().__init__((group,), {CounterGroup.TRAFFIC: {}})
         self.group = group
         self.events = getattr(self, f"{group.name.lower()}_events")
 

@@ -9,8 +9,8 @@ import pytest
 from sley.abi.config import ChipConfig, preset
 from sley.abi.instructions import Share
 from sley.abi.network import RequestKind, Tag
+from sley.abi.placement import Node, core_node
 from sley.hw.memory.combine import ReadCombiner
-from sley.hw.noc.placement import Node, core_node
 from sley.hw.testing.coverage import STREAM_STATES, Coverage, stream_states, watch_streams
 from sley.hw.testing.parameters import rejects
 from sley.hw.testing.streams import StreamBench, compiled

@@ -10,6 +10,7 @@ from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import Tag
+from sley.abi.placement import core_node, memory_node
 from sley.hw.memory.axi import axi4_signature
 from sley.hw.memory.node import NodePort
 from sley.hw.memory.port import MemoryPort
@@ -17,7 +18,6 @@ from sley.hw.memory.reader import MemoryReader
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.writer import MemoryWriter
 from sley.hw.noc.mesh import Mesh
-from sley.hw.noc.placement import core_node, memory_node
 from sley.hw.testing.axi import AxiMemory
 from sley.hw.testing.streams import StreamBench, compiled
 

@@ -10,9 +10,9 @@ import pytest
 from sley.abi.config import ChipConfig, preset
 from sley.abi.instructions import Share
 from sley.abi.network import AccessError, RequestKind, Tag
+from sley.abi.placement import core_node
 from sley.abi.timing import PORT_READS, PORT_WRITES
 from sley.hw.memory.port import MemoryPort
-from sley.hw.noc.placement import core_node
 from sley.hw.testing.axi import AxiMemory
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.streams import StreamBench, compiled

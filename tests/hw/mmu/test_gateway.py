@@ -11,9 +11,9 @@ import pytest
 from sley.abi.config import preset
 from sley.abi.network import AccessError, RequestKind, Tag
 from sley.abi.pages import PAGE_BYTES, AddressMode
+from sley.abi.placement import memory_node
 from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.noc.messages import walk_answer
-from sley.hw.noc.placement import memory_node
 from sley.hw.testing.axi import AxiMemory
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.meetings import count_meetings, every_pair, meetings

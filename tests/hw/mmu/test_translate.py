@@ -13,12 +13,12 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import AccessError, RequestKind, Tag
 from sley.abi.pages import ENTRY_BYTES, LARGE_PAGE_BYTES, PAGE_BYTES, AddressMode, Permission, table_index
+from sley.abi.placement import memory_node
 from sley.hw.core.core import READ_WEIGHTS
 from sley.hw.mmu.gateway import MemoryGateway
 from sley.hw.mmu.port import TranslatedPort
 from sley.hw.mmu.tlb import Invalidation
 from sley.hw.noc.messages import request_flit, response_payload
-from sley.hw.noc.placement import memory_node
 from sley.hw.testing.axi import AxiMemory
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.page_tables import Tables

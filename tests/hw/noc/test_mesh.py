@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from sley.abi.config import ChipConfig, preset
+from sley.abi.placement import Node, command_node, core_node, memory_node
 from sley.hw.noc.mesh import Mesh
-from sley.hw.noc.placement import Node, command_node, core_node, memory_node
 from sley.hw.noc.routes import Pair, request_pairs, response_pairs
 from sley.hw.testing.coverage import Coverage, stream_states, watch_streams
 from sley.hw.testing.streams import StreamBench, compiled

@@ -8,10 +8,10 @@ import pytest
 from amaranth.lib import data
 from traffic_bench import Packets
 
+from sley.abi.placement import Node
 from sley.hw.noc.direction import Direction, all_turns, may_turn
 from sley.hw.noc.messages import Coordinate
 from sley.hw.noc.multicast import MulticastRouter
-from sley.hw.noc.placement import Node
 from sley.hw.testing.coverage import Coverage
 from sley.hw.testing.streams import StreamBench
 

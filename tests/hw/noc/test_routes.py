@@ -9,11 +9,11 @@ from types import SimpleNamespace
 import pytest
 
 from sley.abi.config import ChipConfig, preset
+from sley.abi.placement import Node, command_node, core_node, memory_node
 from sley.hw.noc.direction import Direction, Turn, all_turns, may_turn
 from sley.hw.noc.mesh import Mesh
 from sley.hw.noc.messages import response_flit
 from sley.hw.noc.multicast import MulticastRouter
-from sley.hw.noc.placement import Node, command_node, core_node, memory_node
 from sley.hw.noc.routes import Pair, request_pairs, response_pairs, turns
 
 SENDERS = {

@@ -7,7 +7,9 @@ import pytest
 from small_network import random, small_network
 from typer.testing import CliRunner
 
+from sley.runtime import Device, energy
 from sley.runtime.cli import app
+from sley.runtime.networks.compilation import compile_network
 from sley.runtime.networks.file import load_network, save_network
 from sley.runtime.networks.passes.unused import leave_out_unused
 
@@ -31,9 +33,41 @@ def test_compile_and_run(tmp_path: Path) -> None:
     np.testing.assert_array_equal(*found)
 
 
+def test_energy(tmp_path: Path) -> None:
+    """By unit and by operator, which take together what the network takes."""
+    network = leave_out_unused(small_network())
+    save_network(network, tmp_path / "plain.sley")
+    arguments = ["run", str(tmp_path / "plain.sley"), "-e", f"{ENGINE}&cycles=on", "--energy"]
+    result = CliRunner().invoke(app, [*arguments, "7nm"])
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.output.split())
+    assert "by the table 7nm" in text
+    assert "3 of 3 operators" in text
+    refused = CliRunner().invoke(app, [*arguments, "3nm"])
+    assert refused.exit_code == 1
+    assert "no node '3nm'" in " ".join(refused.output.split())
+    with Device.open(f"{ENGINE}&cycles=on") as device:
+        compiled = compile_network(network, device, _fold)
+        compiled.launch()
+        layers = energy.by_layer(compiled)
+        assert [layer.operator.split()[0] for layer in layers] == ["Conv", "Conv", "Region"]
+        assert [layer.macs > 0 for layer in layers] == [True, True, False]
+        assert sum(layer.launches for layer in layers) == len(compiled.graph.launches)
+        assert min(layer.energy.by_unit["matrix"] for layer in layers[:2]) > layers[2].energy.by_unit["matrix"]
+        whole = energy.by_launch(compiled.graph, device.stream)
+        for unit in ("matrix", "vector", "accumulators"):
+            taken = sum(layer.energy.by_unit[unit] for layer in layers)
+            assert taken == pytest.approx(sum(each.by_unit[unit] for each in whole))
+
+
+def _fold(*_: object) -> list[np.ndarray]:
+    raise AssertionError("nothing of it is constant")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--energy", "45nm"], "use its option cycles=on"),
         (["-i", "x"], "give a name and what it is, such as data=image.npy"),
         (["-s", "x=2,three"], "a shape is integers with commas between"),
         (["-s", "x=1,3,5,7"], "x has shape"),

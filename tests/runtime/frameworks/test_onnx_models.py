@@ -11,7 +11,7 @@ pytest.importorskip("onnx", reason="the extra onnx is not installed")
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from sley.driver import BadRequest
-from sley.runtime import Device
+from sley.runtime import Device, nn
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.frameworks import onnx as sley_onnx
 from sley.runtime.frameworks.from_onnx.fold import fold
@@ -33,7 +33,9 @@ def model(
         [helper.make_tensor_value_info(*value) for value in outputs],
         [numpy_helper.from_array(np.asarray(value), name) for name, value in known.items()],
     )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
+    others = {node.domain for node in nodes} - {""}
+    sets = [helper.make_opsetid("", version), *(helper.make_opsetid(domain, 1) for domain in sorted(others))]
+    return helper.make_model(graph, opset_imports=sets)
 
 
 F, WHOLE = TensorProto.FLOAT, TensorProto.INT64
@@ -114,8 +116,28 @@ def test_everything_that_is_missing_is_listed_at_once() -> None:
 
 def test_another_domain_is_named() -> None:
     node = helper.make_node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml")
-    with pytest.raises(UnsupportedOperator, match=r"Binarizer of the domain 'ai.onnx.ml'"):
-        read_model(model([node], [("x", F, [3])], [("y", F, [3])]))
+    made = model([node], [("x", F, [3])], [("y", F, [3])])
+    with pytest.raises(UnsupportedOperator, match=r"ai.onnx.ml.Binarizer"):
+        sley_onnx.prepare(made, ENGINE).run([np.zeros(3, np.float32)])
+
+
+def test_operators_of_ones_own() -> None:
+    """One of another domain, and one in place of Sley's, which no pass fuses; inside of a subgraph, too."""
+    nodes = [
+        helper.make_node("Twice", ["x"], ["a"], domain="mine"),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Softplus", ["b"], ["y"]),
+    ]
+    made = model(nodes, [("x", F, [3])], [("y", F, [3])])
+    operators = {
+        "mine.Twice": lambda c, node, x: nn.mul(c.array(x), 2.0, stream=c.stream),
+        "Softplus": lambda c, node, x: nn.add(c.array(x), 5.0, stream=c.stream),
+    }
+    prepared = sley_onnx.prepare(made, ENGINE, operators=operators)
+    (y,) = prepared.run([np.array([-1, 0, 3], np.float32)])
+    np.testing.assert_array_equal(y, [5, 5, 11])
+    with pytest.raises(UnsupportedOperator, match=r"mine.Twice.*no such operator"):
+        sley_onnx.prepare(made, ENGINE, operators={"Softplus": operators["Softplus"]}).run([np.zeros(3, np.float32)])
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def layer_norm(g: Given) -> None:
     shape, axes = g.one(((6, 33), 1), ((2, 5, 64), 1), ((3, 4, 16), 2), ((3, 300), 1))
     x, a = g.array(shape, INT8)
     inner = shape[-axes:]
-    (w, weight), (b, bias) = g.array(inner, FP32, dense=True), g.array(inner, FP32, dense=True)
+    (w, weight), (b, bias) = g.array(inner, FP32), g.array(inner, FP32)
     plain = bool(g.random.integers(0, 2))
     more, eps = () if plain else (w, b), g.one(1e-5, 2.0)
     found = nn.quantized_layer_norm(x, 0.05, 0.03, *more, eps=eps, axes=axes, out_zero_point=4, out=g.out(shape, INT8))

@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from rich.table import Table
 
 from sley.bench.llama.quality import by_prompts, by_tokens, measure, prose
+from sley.runtime import Count
+from sley.runtime.energy.estimate import estimate, joules_text
+from sley.runtime.energy.table import published
 from sley.runtime.llama.bound import prompt_bound, token_bound
 from sley.runtime.llama.checkpoint import Checkpoint
 from sley.runtime.llama.model import Llama
@@ -27,9 +30,9 @@ def tokens_table(model: Llama, keys: int, requests: int) -> Table:
     with model.device.stream.counted() as count:
         graph.graph.launch()
     bound = token_bound(model.device.config, model.weights.shape, keys * requests)
-    found = Table("requests", "keys of each", "cycles", "bound", "cycles / bound", "launches")
+    found = Table("requests", "keys of each", "cycles", "bound", "cycles / bound", "launches", "energy of a token")
     numbers = f"{count.cycles:,}", f"{bound:,}", f"{count.cycles / bound:.3f}", str(len(graph.graph))
-    found.add_row(str(requests), str(keys), *numbers)
+    found.add_row(str(requests), str(keys), *numbers, energy_text(model, count, requests))
     return found
 
 
@@ -40,10 +43,19 @@ def prompt_table(model: Llama, tokens: int) -> Table:
     with model.device.stream.counted() as count:
         graph.graph.launch()
     bound = prompt_bound(model.device.config, model.weights.shape, tokens, model.prompt_parts)
-    found = Table("tokens", "parts", "cycles", "bound", "bound / cycles", "launches")
+    found = Table("tokens", "parts", "cycles", "bound", "bound / cycles", "launches", "energy of a token")
     numbers = f"{count.cycles:,}", f"{bound:,}", f"{bound / count.cycles:.3f}", str(len(graph.graph))
-    found.add_row(str(tokens), str(model.prompt_parts), *numbers)
+    found.add_row(str(tokens), str(model.prompt_parts), *numbers, energy_text(model, count, tokens))
     return found
+
+
+def energy_text(model: Llama, count: Count, tokens: int) -> str:
+    """Joules of each of so many tokens, by the table of each technology; of it on the chip."""
+    lines = []
+    for node in ("45nm", "7nm"):
+        found = estimate(count.counters, model.device.config, table=published(node))
+        lines.append(f"{node} {joules_text(found.joules / tokens)}, on chip {joules_text(found.on_chip / tokens)}")
+    return "\n".join(lines)
 
 
 def smoothed_by_prose(checkpoint: Checkpoint, judged: int, strength: float) -> Checkpoint:

@@ -1,106 +1,38 @@
 """``sley bench torch``: PyTorch's own samples of operators, on the device ``sley``."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from sley.abi.install import extra
 
-HEAD = """# PyTorch operators
-
-What the [device `sley`](../guides/pytorch.md) has, as `sley bench torch` prints it; do not edit. Scores are those of
-PyTorch {version}'s samples, OpInfo.
-
-**{whole} of {count} operators pass {which}** in float32 and bfloat16 that are on types of the device,
-forward and, where PyTorch has one, backward, with nothing done by the host. Results and gradients are compared with
-those of PyTorch on the host: float32 within {float32[0]:g} relative and {float32[1]:g} absolute, bfloat16 within
-{bfloat16[0]:g} and {bfloat16[1]:g}; those of bfloat16 may agree with the host's float32 instead, from the same values.
-Operators that draw random numbers, or whose contents are not defined, are compared by shape and type alone: {drawn} of
-those that pass, marked *drawn*. Samples with other types, such as float64 or complex results, are left out, and never
-count as passed.
-"""
-TABLE = """
-## What is registered
-
-Each is entered for the device in the form that returns its results; the forms in place and with `out=` are made of it.
-*Decompositions* are PyTorch's, and each part of them runs on the device. Besides these, PyTorch makes what it calls
-composite operators (`linear`, `matmul`, `reshape`, `einsum`, …) of them, and has views for every device.
-"""
-
 
 def torch(
-    samples: Annotated[
-        int | None, typer.Option(help="At most so many of each operator and type; all if not given.")
-    ] = None,
+    samples: Annotated[int | None, typer.Option(help="At most so many of each operator and type.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="No sample of an operator and type after so long.")] = None,
     only: Annotated[str | None, typer.Option(help="Operators, with commas between; all if not given.")] = None,
+    record: Annotated[Path | None, typer.Option(help="A file of outcomes, to go on from and to write.")] = None,
     write: Annotated[Path | None, typer.Option(help="A file for the page; without it, it is printed.")] = None,
 ) -> None:
-    """PyTorch's own samples: operators that pass all of them on the device, forward and backward; takes an hour."""
+    """PyTorch's own samples: operators that pass all of them on the device, forward and backward; takes hours."""
     try:
         from sley.runtime.frameworks import torch as sley_torch
         from sley.runtime.frameworks.torch_device import score
     except ImportError as error:
         raise typer.BadParameter(f"{error}: {extra('torch')}") from None
+    from sley.bench.networks.torch_page import torch_page
+    from sley.bench.networks.torch_record import Record
+
     assert sley_torch
-    wanted = None if only is None else set(only.split(","))
-    operators = [op for op in score.operators() if wanted is None or score.full_name(op) in wanted]
-    page = torch_page([outcome for op in operators for outcome in score.run_types(op, samples)], samples)
+    wanted, outcomes = None if only is None else set(only.split(",")), Record(record)
+    for op in score.operators():
+        name = score.full_name(op)
+        for dtype in score.types(op) if wanted is None or name in wanted else ():
+            if not outcomes.finished(name, str(dtype).removeprefix("torch.")):
+                outcomes.add(score.run(op, dtype, samples, seconds))
+    page = torch_page(outcomes)
     if write is None:
         typer.echo(page)
     else:
         write.write_text(page)
-
-
-def torch_page(outcomes: list[Any], most: int | None = None) -> str:
-    """The page of outcomes of operators in both types."""
-    import torch as pytorch
-
-    from sley.runtime.frameworks.torch_device import score
-    from sley.runtime.frameworks.torch_device.registry import ENTRIES
-
-    scores = score.operator_scores(outcomes)
-    whole, rest = [s for s in scores if s.whole], [s for s in scores if not s.whole]
-    lines = [
-        HEAD.format(
-            version=pytorch.__version__.partition("+")[0],
-            whole=len(whole),
-            count=len(scores),
-            float32=score.TOLERANCES[pytorch.float32],
-            bfloat16=score.TOLERANCES[pytorch.bfloat16],
-            which="all their samples"
-            if most is None
-            else f"the first {most} samples of each type, which is what was run,",
-            drawn=sum("drawn" in s.remark for s in whole),
-        ),
-        "## Operators that pass",
-        "",
-        "| operator | float32 | bfloat16 | left out | |",
-        "|---|---|---|---|---|",
-        *(f"| {_name(s.name)} | {s.text('float32')} | {s.text('bfloat16')} | {s.other} | {s.remark} |" for s in whole),
-        "",
-        "## Others",
-        "",
-        "| operator | float32 | bfloat16 | left out | the first that was said |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {_name(s.name)} | {s.text('float32')} | {s.text('bfloat16')} | {s.other} | {_cell(s.reason)} |"
-            for s in rest
-        ),
-        TABLE,
-        "| family | operators |",
-        "|---|---|",
-    ]
-    families: dict[str, list[str]] = {}
-    for entry in ENTRIES.values():
-        families.setdefault(entry.family, []).append(_name(entry.name))
-    lines += [f"| {family} | {', '.join(sorted(names))} |" for family, names in families.items()]
-    return "\n".join(lines) + "\n"
-
-
-def _name(name: str) -> str:
-    return f"`{name}`"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ").replace("<", "\\<").replace("*", "\\*")[:240]

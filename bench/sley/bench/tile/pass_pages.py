@@ -1,4 +1,7 @@
-"""Pages on the passes of the tile compiler: a kernel, and its IR before and behind each, as ``SLEY_DUMP`` prints it."""
+"""Pages on the passes of the tile compiler: a kernel, and its IR before and behind each, as ``SLEY_DUMP`` prints it.
+
+What decides and changes nothing, from places to semaphores, is written behind the lines of the IR that it is about.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,23 @@ from typing import Any
 
 import numpy as np
 
+from sley.abi.config import preset
 from sley.abi.types import ElementType
+from sley.bench.tile.decisions import ahead_of, places_of, waits_of
 from sley.runtime import tile
 from sley.runtime.tile.compiler import PASSES, lower
 from sley.runtime.tile.ir import Function
+from sley.runtime.tile.passes import ahead, order, placement
+from sley.runtime.tile.passes.blocks import loop_over_blocks
+from sley.runtime.tile.passes.unroll import unroll
+from sley.runtime.tile.passes.zeros import replace_zeros
 from sley.runtime.tile.text import printed
 from sley.runtime.tile.types import ArrayType
 
 BF16, FP32, INT8 = ElementType.BF16, ElementType.FP32, ElementType.INT8
 _LINE = re.compile(r" @\d+")
-LANES = 16
-"""N of the chip that the pages are for."""
+CHIP = preset("base")
+"""The chip that the pages are for."""
 
 
 @tile.kernel
@@ -79,6 +88,28 @@ def ends(x: Any, out: Any) -> None:
     tile.store(out, (0, 0), total - last)
 
 
+@tile.kernel
+def doubled(x: Any, out: Any) -> None:
+    for row in range(0, 64, 16):
+        tile.store(out, (row, 0), tile.load(x, (row, 0), (16, 16)) * 2.0)
+
+
+@tile.kernel
+def product(x: Any, w: Any, out: Any) -> None:
+    total = tile.zeros((64, 64))
+    for k in range(0, 256, 64):
+        total = tile.dot(tile.load(x, (0, k), (64, 64)), tile.load(w, (k, 0), (64, 64)), total)
+    tile.store(out, (0, 0), total.to(out.dtype))
+
+
+@tile.kernel
+def wide_product(x: Any, w: Any, out: Any) -> None:
+    total = tile.zeros((32, 128))
+    for k in range(0, 256, 64):
+        total = tile.dot(tile.load(x, (0, k), (32, 64)), tile.load(w, (k, 0), (64, 128)), total)
+    tile.store(out, (0, 0), total.to(out.dtype))
+
+
 def array(dtype: ElementType, *shape: int) -> ArrayType:
     strides = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
     return ArrayType(dtype, shape, tuple(strides))
@@ -99,7 +130,9 @@ class Example:
 _ROWS = {"x": array(BF16, 64, 64), "out": array(BF16, 64, 64)}
 _SOFTMAX = Example(softmax, _ROWS, (4, 1, 1))
 _SQUARE = {"x": array(FP32, 16, 16), "out": array(FP32, 16, 16)}
+_PRODUCT = Example(product, {"x": array(BF16, 64, 256), "w": array(BF16, 256, 64), "out": array(BF16, 64, 64)})
 EXAMPLES: dict[str, Example] = {
+    "unroll": Example(doubled, {"x": array(FP32, 64, 16), "out": array(FP32, 64, 16)}),
     "simplify": Example(distances, {"x": array(FP32, 64, 32), "out": array(FP32, 64, 32)}, (8, 1, 1)),
     "common": _SOFTMAX,
     "exact": _SOFTMAX,
@@ -112,42 +145,76 @@ EXAMPLES: dict[str, Example] = {
     "chains": _SOFTMAX,
     "folds": _SOFTMAX,
     "carry": Example(ends, {"x": array(FP32, 16, 64), "out": array(FP32, 16, 16)}),
+    "zeros": _PRODUCT,
+    "blocks": _SOFTMAX,
+    "placement": _PRODUCT,
+    "ahead": Example(
+        wide_product, {"x": array(BF16, 32, 256), "w": array(BF16, 256, 128), "out": array(BF16, 32, 128)}
+    ),
+    "order": _PRODUCT,
 }
+BEHIND: dict[str, Callable[[Function], None]] = {
+    "zeros": replace_zeros,
+    "blocks": lambda function: loop_over_blocks(function, CHIP.cores),
+}
+"""Passes that follow ``lower``."""
+DECISIONS: dict[str, Callable[..., str]] = {"placement": places_of, "ahead": ahead_of, "order": waits_of}
+"""What changes no function."""
+MODULES = {
+    "unroll": sys.modules[unroll.__module__],
+    **{name: sys.modules[run.__module__] for name, run in PASSES.items()},
+    "zeros": sys.modules[replace_zeros.__module__],
+    "blocks": sys.modules[loop_over_blocks.__module__],
+    "placement": placement,
+    "ahead": ahead,
+    "order": order,
+}
+"""By the names of passes, in their order."""
 
 
 def before_and_behind(name: str) -> tuple[str, str]:
     """The text of a pass's example before it and behind it."""
-    texts: list[str] = []
-    names: list[str] = []
+    function, texts = EXAMPLES[name].function(), {"": ""}
 
     def watch(passed: str, function: Function) -> None:
-        names.append(passed)
-        texts.append(_LINE.sub("", printed(function)))
+        texts[passed] = printed(function)
 
-    lower(EXAMPLES[name].function(), LANES, watch)
-    place = names.index(name)
-    return texts[place - 1], texts[place]
+    watch("start", function)
+    unroll(function, {"row": 2} if name == "unroll" else {})
+    watch("unroll", function)
+    lower(function, CHIP.array, lambda passed, function: None if passed == "source" else watch(passed, function))
+    for passed, run in BEHIND.items():
+        run(function)
+        watch(passed, function)
+    if name in DECISIONS:
+        return _LINE.sub("", texts["blocks"]), _LINE.sub("", DECISIONS[name](function, CHIP))
+    names = list(texts)
+    return _LINE.sub("", texts[names[names.index(name) - 1]]), _LINE.sub("", texts[name])
 
 
 def page(name: str) -> str:
     """The page of a pass."""
-    run: Callable[..., None] = PASSES[name]
-    module = sys.modules[run.__module__]
+    module = MODULES[name]
     head, _, rest = (module.__doc__ or "").partition("\n\n")
     source = inspect.getsource(EXAMPLES[name].kernel.__wrapped__)  # type: ignore[attr-defined]
     before, behind = before_and_behind(name)
-    order = list(PASSES)
+    order = list(MODULES)
     place = order.index(name)
     near = [f"[{other}]({other}.md)" for other in order[max(place - 1, 0) : place + 2] if other != name]
+    if name in DECISIONS:
+        shown = f"What it decides for this function, behind `;`:\n\n```text\n{behind}```\n"
+    else:
+        dump = f", as `SLEY_DUMP={name}` prints it" if name in PASSES else ""
+        shown = (
+            f"Before:\n\n```text\n{before}```\n\nBehind it{dump} (lines that are new begin with `+` here, those that "
+            f"are gone are above):\n\n```text\n{_marked(before, behind)}```\n"
+        )
     return (
         f"# The pass {name}\n\n"
         f"`{module.__name__.replace('.', '/')}.py`, pass {place + 1} of {len(order)}, "
         f"beside {' and '.join(near)}. Written by `sley bench passes`; do not edit.\n\n"
         f"{_flowed(head)}\n\n{_flowed(rest)}\n\n"
-        f"The kernel:\n\n```text\n{source}```\n\n"
-        f"Before:\n\n```text\n{before}```\n\n"
-        f"Behind it, as `SLEY_DUMP={name}` prints it (lines that are new begin with `+` here, those that are gone are "
-        f"above):\n\n```text\n{_marked(before, behind)}```\n"
+        f"The kernel:\n\n```text\n{source}```\n\n{shown}"
     )
 
 
@@ -175,19 +242,18 @@ def _without_numbers(line: str) -> str:
 
 def pages() -> dict[str, str]:
     """All pages by their names, and the first one."""
-    rows = "\n".join(f"| {number} | [{name}]({name}.md) | {_first(name)} |" for number, name in enumerate(PASSES, 1))
+    rows = "\n".join(f"| {number} | [{name}]({name}.md) | {_first(name)} |" for number, name in enumerate(MODULES, 1))
     index = (
         "# How the compiler works\n\n"
         "A kernel of the [tile language](../../guides/tile.md) goes through these passes, one behind the other. Each "
-        "has a page with a kernel that it changes, and what that was before and is behind it. The interpreter runs the "
-        "text behind every one of them, and must give the same bits as the chip. What follows them, from zeros to "
-        "instructions, is on the page of the [tile compiler](../tile.md#the-passes). Written by `sley bench passes`; "
-        "do not edit.\n\n"
+        "has a page with a kernel that it changes, and what that was before and is behind it; the last three change "
+        "nothing, and their pages show what they decide. The interpreter runs the text behind each of the others, and "
+        "must give the same bits as the chip. How instructions are made of it is on the page of the "
+        "[tile compiler](../tile.md#the-passes). Written by `sley bench passes`; do not edit.\n\n"
         f"| | pass | what it does |\n|---|---|---|\n{rows}\n"
     )
-    return {"index": index, **{name: page(name) for name in PASSES}}
+    return {"index": index, **{name: page(name) for name in MODULES}}
 
 
 def _first(name: str) -> str:
-    doc = sys.modules[PASSES[name].__module__].__doc__ or ""
-    return _flowed(doc.partition("\n\n")[0])
+    return _flowed((MODULES[name].__doc__ or "").partition("\n\n")[0])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
 from sley.abi.counters import (
+    AMOUNT_GROUPS,
     CHIP_GROUPS,
     COUNTER_BITS,
     COUNTERS,
@@ -21,7 +22,7 @@ from sley.abi.counters import (
 from sley.driver.errors import BadRequest, NoCycleCounts
 from sley.driver.hardware.registers import Registers
 
-CORE_GROUPS = (*UNIT_GROUPS, CounterGroup.TRAFFIC)
+CORE_GROUPS = (*UNIT_GROUPS, *AMOUNT_GROUPS)
 """Groups of counters that each core has."""
 
 Values = Mapping[CounterGroup, Mapping[Counter, int]]

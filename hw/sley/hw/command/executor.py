@@ -29,8 +29,7 @@ from sley.hw.command.urgent import UrgentGrant
 from sley.hw.command.words import WordCommand, word_line
 from sley.hw.elaboration.layouts import struct
 from sley.hw.noc.access import ERROR_BITS, fault_code
-from sley.hw.noc.messages import request_flit, response_payload
-from sley.hw.noc.placement import Source
+from sley.hw.noc.messages import Source, request_flit, response_payload
 
 KEPT_BITS = max(f.layout.mask.bit_length() for op, f in PACKETS.items() if op is not PacketOp.LAUNCH)
 """Of a packet that executes. A LAUNCH leaves the executor at once."""

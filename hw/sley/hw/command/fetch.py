@@ -17,8 +17,7 @@ from sley.hw.command.check import PacketCheck
 from sley.hw.command.queue import PACKET_ADDRESS_BITS, PACKET_SHIFT
 from sley.hw.command.records import packet_beat
 from sley.hw.noc.access import ERROR_BITS, fault_code
-from sley.hw.noc.messages import ask_memory, request_flit, response_payload
-from sley.hw.noc.placement import Source
+from sley.hw.noc.messages import Source, ask_memory, request_flit, response_payload
 
 PacketPlace = data.StructLayout({"packet": PACKET_ADDRESS_BITS, "nested": 1, "context": CONTEXT_BITS})
 """Where a packet is: its address in units of packets, whether that is in a buffer, and in whose address space."""

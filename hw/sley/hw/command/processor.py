@@ -10,6 +10,7 @@ from sley.abi.command import QueueEvent
 from sley.abi.config import ChipConfig
 from sley.abi.counters import CHIP_GROUPS, COUNTER_BITS
 from sley.abi.network import Tag
+from sley.abi.placement import command_node
 from sley.abi.timing import COPY_READER_BURSTS, INVALIDATE_CYCLES
 from sley.hw.command.bank import command_registers
 from sley.hw.command.copies import CopyScheduler
@@ -26,7 +27,6 @@ from sley.hw.memory.writer import MemoryWriter
 from sley.hw.mmu.port import TranslatedPort, attach
 from sley.hw.mmu.tlb import Invalidation
 from sley.hw.noc.messages import request_flit, response_flit
-from sley.hw.noc.placement import command_node
 
 
 class CommandProcessor(wiring.Component):

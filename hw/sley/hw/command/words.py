@@ -10,8 +10,7 @@ from sley.abi.network import AccessError, RequestKind, Tag
 from sley.abi.packets import FENCE_BYTES, SEMAPHORE_BYTES
 from sley.abi.pages import CONTEXT_BITS
 from sley.hw.noc.access import ERROR_BITS
-from sley.hw.noc.messages import ask_memory, request_flit, response_payload
-from sley.hw.noc.placement import Source
+from sley.hw.noc.messages import Source, ask_memory, request_flit, response_payload
 
 LINE_BYTES = FENCE_BYTES
 LINE_BITS = exact_log2(LINE_BYTES)

@@ -1,5 +1,6 @@
 """A core: the sequencer, its four units, their semaphores and their memories, at one node of the mesh."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, Value
@@ -257,6 +258,10 @@ class Core(wiring.Component):
             counters.traffic_amounts.accumulator_store.eq(_refused(store.accumulator)),
             counters.traffic_amounts.accumulator_load.eq(_refused(load.accumulator)),
             counters.traffic_amounts.accumulator_vector_out.eq(_refused(vector.accumulator_write)),
+            counters.rows_amounts.scratchpad_read.eq(_granted(m, scratchpad.read)),
+            counters.rows_amounts.scratchpad_written.eq(_granted(m, scratchpad.write)),
+            counters.rows_amounts.accumulator_read.eq(_granted(m, accumulator.read)),
+            counters.rows_amounts.accumulator_written.eq(_granted(m, accumulator.write)),
         ]
 
         finished = Cat(unit.retired for unit in units)
@@ -303,6 +308,14 @@ def _moves(port: stream.Interface) -> Value:
 
 def _refused(port: stream.Interface) -> Value:
     return port.valid & ~port.ready
+
+
+def _granted(m: Module, ports: Iterable[Any]) -> Value:
+    """Ports of a memory that were granted in the cycle before: grants are known late in a cycle."""
+    granted = [_moves(port) for port in ports]
+    before = Signal(len(granted))
+    m.d.sync += before.eq(Cat(granted))
+    return sum(before[1:], before[0])
 
 
 def _requested_bytes(m: Module, run: stream.Interface) -> Signal:

@@ -45,9 +45,7 @@ class BusCounters(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.groups = groups = CounterGroups(
-            (CounterGroup.READ, CounterGroup.WRITE), CounterGroup.BUS, widths={}
-        )
+        m.submodules.groups = groups = CounterGroups((CounterGroup.READ, CounterGroup.WRITE), {CounterGroup.BUS: {}})
         read, write, bus = groups.read_events, groups.write_events, groups.bus_amounts
         axi = Signal(BUS_EVENTS)
         m.d.sync += axi.eq(self.axi)

@@ -17,7 +17,7 @@ _SUM = data.StructLayout({"sum": COUNTER_BITS, "top": 1})
 
 
 class CounterGroups(wiring.Component):
-    """Groups of classes and one of amounts.
+    """Groups of classes and of amounts.
 
     What counts every cycle is narrow: the low bits. A scan visits one counter a cycle, and when their top bit has
     fallen since the last visit it adds the carry to the counter's sum, a word of a block RAM, with one adder for all.
@@ -28,16 +28,14 @@ class CounterGroups(wiring.Component):
     ----------
     classes : iterable of CounterGroup
         Groups of classes.
-    amounts : CounterGroup
-        The group of amounts.
-    widths : mapping of Counter to int
-        Bits of the amounts; 1 where nothing is given.
+    amounts : mapping of CounterGroup to mapping of Counter to int
+        Groups of amounts, and bits of their amounts; 1 where nothing is given.
 
     Members
     -------
     GROUP_events : In(class_events(...)), for each group of classes
         Of this cycle.
-    GROUP_amounts : In(amount_layout(...))
+    GROUP_amounts : In(amount_layout(...)), for each group of amounts
         Of this cycle.
     select : In(COUNTER_SELECT)
         The counter that is shown.
@@ -53,14 +51,16 @@ class CounterGroups(wiring.Component):
     select: data.View
     value: Signal
 
-    def __init__(self, classes: Iterable[CounterGroup], amounts: CounterGroup, widths: Mapping[Counter, int]) -> None:
+    def __init__(self, classes: Iterable[CounterGroup], amounts: Mapping[CounterGroup, Mapping[Counter, int]]) -> None:
         self._classes = tuple(classes)
-        self._amounts = amounts
-        self._widths = widths
+        self._amounts = dict(amounts)
         super().__init__(
             {
                 **{f"{group.name.lower()}_events": In(class_events(COUNTERS[group])) for group in self._classes},
-                f"{amounts.name.lower()}_amounts": In(amount_layout(COUNTERS[amounts], widths)),
+                **{
+                    f"{group.name.lower()}_amounts": In(amount_layout(COUNTERS[group], widths))
+                    for group, widths in self._amounts.items()
+                },
                 "select": In(COUNTER_SELECT),
                 "value": Out(COUNTER_BITS),
             }
@@ -68,7 +68,7 @@ class CounterGroups(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        groups = (*self._classes, self._amounts)
+        groups = (*self._classes, *self._amounts)
         # The number behind the last group's is that of all that are not here: words of zeros.
         number = Signal(range(len(groups) + 1))
         period = GROUP_COUNTERS << len(number)
@@ -87,15 +87,18 @@ class CounterGroups(wiring.Component):
 
         # Between two visits a class moves by at most half of what its low bits can hold.
         low_bits = len(scan) + 1
-        amounts = self._amounts.name.lower()
-        m.submodules[amounts] = sums = AmountCounters(COUNTERS[self._amounts], self._widths, period)
-        m.d.comb += [
-            sums.amounts.eq(getattr(self, f"{amounts}_amounts")),
-            sums.freeze.eq(freeze),
-            sums.counter.eq(counter),
-        ]
-        low, top = Signal.like(sums.value), Signal()
-        weight = Signal.like(sums.weight)
+        sums: list[AmountCounters] = []
+        for group, widths in self._amounts.items():
+            name = group.name.lower()
+            m.submodules[name] = amounts = AmountCounters(COUNTERS[group], widths, period)
+            m.d.comb += [
+                amounts.amounts.eq(getattr(self, f"{name}_amounts")),
+                amounts.freeze.eq(freeze),
+                amounts.counter.eq(counter),
+            ]
+            sums.append(amounts)
+        low, top = Signal(max(low_bits, *(len(s.value) for s in sums))), Signal()
+        weight = Signal(len(low) + 1)
         m.d.comb += weight.eq(1 << low_bits)
         parts: list[ClassCounters] = []
         for group in self._classes:
@@ -110,8 +113,9 @@ class CounterGroups(wiring.Component):
             for k, part in enumerate(parts):
                 with m.Case(k):
                     m.d.comb += [low.eq(part.value), top.eq(part.top)]
-            with m.Case(len(parts)):
-                m.d.comb += [low.eq(sums.value), top.eq(sums.top), weight.eq(sums.weight)]
+            for k, amounts in enumerate(sums, len(parts)):
+                with m.Case(k):
+                    m.d.comb += [low.eq(amounts.value), top.eq(amounts.top), weight.eq(amounts.weight)]
 
         # In the cycle behind a visit.
         counted = Signal(reset_less=True)

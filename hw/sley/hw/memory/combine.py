@@ -7,10 +7,10 @@ from amaranth.lib.wiring import In, Out
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import Share
 from sley.abi.network import AccessError
+from sley.abi.placement import core_node
 from sley.abi.timing import READER_BEATS
 from sley.hw.noc.access import ERROR_BITS
 from sley.hw.noc.messages import BEATS_BITS, SHARE_BITS, Coordinate, request_head
-from sley.hw.noc.placement import core_node
 from sley.hw.stream.arbiter import PacketGrant
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO

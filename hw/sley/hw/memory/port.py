@@ -7,12 +7,12 @@ from amaranth.utils import exact_log2
 
 from sley.abi.config import ChipConfig
 from sley.abi.network import AccessError, RequestKind, Tag
+from sley.abi.placement import command_node
 from sley.abi.timing import PORT_READS, PORT_WRITES
 from sley.hw.memory.axi import BURST_INCR, CACHE_NORMAL, RESP_ERROR, axi4_signature
 from sley.hw.memory.combine import COMBINED, ReadCombiner
 from sley.hw.noc.access import ERROR_BITS
 from sley.hw.noc.messages import BEATS_BITS, Coordinate, request_data, request_flit, response_flit, to_node
-from sley.hw.noc.placement import command_node
 from sley.hw.stream.arbiter import PacketArbiter
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.prefetch import PrefetchFIFO

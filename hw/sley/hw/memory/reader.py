@@ -13,8 +13,7 @@ from sley.abi.timing import CROWDED_REQUESTS, JOINED_BEATS, READER_BEATS, READER
 from sley.hw.memory.run import Run, beat
 from sley.hw.memory.span import reaches_further, shift_right, span, span_layout
 from sley.hw.noc.access import ERROR_BITS
-from sley.hw.noc.messages import SHARE_BITS, ask_memory, request_flit, response_payload
-from sley.hw.noc.placement import Source
+from sley.hw.noc.messages import SHARE_BITS, Source, ask_memory, request_flit, response_payload
 from sley.hw.stream.buffer import StreamBuffer
 from sley.hw.stream.fifo import StreamFIFO
 from sley.hw.stream.prefetch import PrefetchFIFO

@@ -12,8 +12,7 @@ from sley.abi.timing import WRITER_BURSTS, WRITER_RUNS
 from sley.hw.memory.run import Run
 from sley.hw.memory.span import shift_left, span, span_layout
 from sley.hw.noc.access import ERROR_BITS
-from sley.hw.noc.messages import ask_memory, request_data, request_flit, response_payload
-from sley.hw.noc.placement import Source
+from sley.hw.noc.messages import Source, ask_memory, request_data, request_flit, response_payload
 from sley.hw.stream.count import step
 from sley.hw.stream.fifo import StreamFIFO
 

@@ -8,11 +8,11 @@ from amaranth.utils import exact_log2
 from sley.abi.config import ChipConfig
 from sley.abi.network import AccessError, RequestKind, Tag
 from sley.abi.pages import ENTRY_BYTES, PAGE_BITS, PAGE_ENTRY, TABLE_BITS, AddressMode
+from sley.abi.placement import memory_node
 from sley.abi.registers import RegisterMap
 from sley.hw.bus.register_bank import bank_members
 from sley.hw.elaboration.layouts import struct
 from sley.hw.noc.messages import ask_memory, request_flit, response_flit, response_payload, to_node, walk_answer
-from sley.hw.noc.placement import memory_node
 from sley.hw.stream.fifo import StreamFIFO
 
 

@@ -5,10 +5,10 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from sley.abi.config import ChipConfig
+from sley.abi.placement import Node
 from sley.hw.noc.direction import Direction
 from sley.hw.noc.messages import request_flit, response_flit
 from sley.hw.noc.multicast import MulticastRouter
-from sley.hw.noc.placement import Node
 from sley.hw.noc.router import Router
 from sley.hw.noc.routes import Pair, request_pairs, response_pairs, turns
 

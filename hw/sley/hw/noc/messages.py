@@ -28,12 +28,14 @@ from sley.abi.config import ChipConfig
 from sley.abi.instructions import FORMATS, Op
 from sley.abi.network import COORDINATE_BITS, WALK_ANSWER, RequestKind, Tag
 from sley.abi.pages import CONTEXT_BITS
+from sley.abi.placement import memory_node
 from sley.hw.elaboration.layouts import struct
 from sley.hw.noc.access import ERROR_BITS
-from sley.hw.noc.placement import Source, memory_node
 
 TAG_BITS = 3
 BEATS_BITS = 8
+Source = tuple[ValueLike, ValueLike]
+"""x and y of a node, as numbers or as signals."""
 SHARE_BITS = FORMATS[Op.LOAD].layout.fields["share"].width
 
 

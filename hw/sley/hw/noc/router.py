@@ -6,8 +6,8 @@ from amaranth import Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from sley.abi.placement import Node
 from sley.hw.noc.direction import Direction, Turn, all_turns, may_turn
-from sley.hw.noc.placement import Node
 from sley.hw.stream.arbiter import PacketArbiter
 
 

@@ -11,8 +11,8 @@ A packet to a rectangle takes, copy by copy, the ways of packets to each of its 
 from collections.abc import Iterable, Iterator
 
 from sley.abi.config import ChipConfig
+from sley.abi.placement import Node, command_node, core_node, memory_node
 from sley.hw.noc.direction import Direction, Turn
-from sley.hw.noc.placement import Node, command_node, core_node, memory_node
 
 Pair = tuple[Node, Node]
 """A node, and one to which it sends."""

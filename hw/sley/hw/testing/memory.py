@@ -13,8 +13,8 @@ from typing import Any
 from sley.abi.config import ChipConfig
 from sley.abi.network import RequestKind
 from sley.abi.pages import LARGE_PAGE_BYTES, PAGE_BYTES
+from sley.abi.placement import Node, memory_node
 from sley.hw.noc.messages import walk_answer
-from sley.hw.noc.placement import Node, memory_node
 from sley.hw.testing.streams import StreamBench, StreamError
 
 

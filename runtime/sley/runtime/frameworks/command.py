@@ -8,11 +8,14 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as Grid
 
 from sley.abi.install import extra
 from sley.driver import BadRequest
 from sley.runtime.device.device import Device
+from sley.runtime.energy.estimate import estimate
+from sley.runtime.energy.layers import by_layer, layer_table
+from sley.runtime.energy.table import Table
 from sley.runtime.networks.compilation import CompiledNetwork, compile_network
 from sley.runtime.networks.file import load_network
 from sley.runtime.networks.graph import Network
@@ -20,6 +23,8 @@ from sley.runtime.networks.passes.constants import Fold
 from sley.runtime.options import Engine
 
 DEFAULT_ENGINE = "model:base?memory=1G"
+SHOWN_LAYERS = 12
+"""Operators in the table of energy."""
 Model = Annotated[Path, typer.Argument(help="A model of ONNX, or a file that sley compile made.", dir_okay=False)]
 Shapes = Annotated[
     list[str] | None,
@@ -40,9 +45,14 @@ def run(
         Path | None, typer.Option("--output", "-o", help="Folder for the outputs, as files of numpy.", file_okay=False)
     ] = None,
     precision: Precision = "highest",
+    energy: Annotated[
+        str | None,
+        typer.Option(help="Energy by unit and layer, of a published table (45nm, 7nm) or your own (FILE:NODE)."),
+    ] = None,
     engine: Engine = DEFAULT_ENGINE,
 ) -> None:
-    """Run a network on a device: outputs, launches and, where the engine has them, cycles."""
+    """Run a network on a device: outputs, launches and, where the engine has them, cycles and energy."""
+    prices = None if energy is None else Table.named(energy)
     network, fold = read(model)
     given = {name: np.load(path, allow_pickle=False) for name, path in _named(inputs, "data=image.npy")}
     sides = _shapes(shapes) | {name: value.shape for name, value in given.items()}
@@ -54,6 +64,10 @@ def run(
             compiled.launch()
         found = compiled.read()
         _print(compiled, found, count.cycles if count.counters.has_cycles else None)
+        if prices is not None:
+            console = Console()
+            console.print(estimate(count.counters, device.config, table=prices))
+            console.print(layer_table(by_layer(compiled, table=prices), SHOWN_LAYERS))
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         for name, value in found.items():
@@ -105,7 +119,7 @@ def _shapes(given: list[str] | None) -> dict[str, tuple[int, ...]]:
 
 
 def _print(compiled: CompiledNetwork, found: dict[str, np.ndarray], cycles: int | None) -> None:
-    console, table = Console(), Table("output", "type", "shape", "smallest", "largest", "mean")
+    console, table = Console(), Grid("output", "type", "shape", "smallest", "largest", "mean")
     for name, value in found.items():
         numbers = (
             [f"{number:.6g}" for number in (value.min(), value.max(), value.mean())] if value.size else ["", "", ""]

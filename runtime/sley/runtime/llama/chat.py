@@ -10,6 +10,8 @@ from rich.live import Live
 from rich.text import Text
 
 from sley.runtime.device.device import Device
+from sley.runtime.energy.estimate import estimate, joules_text
+from sley.runtime.energy.table import DEFAULT
 from sley.runtime.llama.batch import Batch, Request
 from sley.runtime.llama.bound import token_bound
 from sley.runtime.llama.checkpoint import read_gguf
@@ -52,6 +54,7 @@ def _answer(console: Console, batch: Batch, request: Request, tokenizer: Tokeniz
     begin, answer = time.monotonic(), ""
     cycles: list[int] = []
     bounds: list[int] = []
+    took = 0.0
     with Live(console=console, auto_refresh=False, vertical_overflow="visible") as live:
         while not request.done:
             keys, first = len(request.prompt) + len(request.tokens), not request.tokens
@@ -59,10 +62,12 @@ def _answer(console: Console, batch: Batch, request: Request, tokenizer: Tokeniz
                 batch.step()
             if count.counters.has_cycles and not first and len(request.tokens) + len(request.prompt) > keys:
                 cycles.append(count.cycles)
+                took = estimate(count.counters, device.config).joules
                 bounds.append(token_bound(device.config, shape, keys))
             answer = tokenizer.decode(request.tokens)
             state = f"{len(request.prompt)} tokens, then {len(request.tokens)}; {time.monotonic() - begin:.1f} s"
             if cycles:
                 state += f"; {cycles[-1]:,} cycles a token, {sum(bounds) / sum(cycles):.0%} of the memory bound"
+                state += f", {joules_text(took)} by the table {DEFAULT.name}"
             live.update(Group(Text(answer), Text(state, style="dim")), refresh=True)
     return answer

@@ -24,13 +24,13 @@ from sley.runtime.networks.file import save_network
 from sley.runtime.networks.graph import Array, Network, Node, TensorType
 from sley.runtime.networks.macs import Place, macs_of
 from sley.runtime.networks.memory import MemoryUse, plan_memory
-from sley.runtime.networks.passes.constants import RANDOM, Fold
+from sley.runtime.networks.passes.constants import Fold, on_host
 from sley.runtime.networks.passes.narrow import RESULT, narrow
 from sley.runtime.networks.passes.order import optimised
 from sley.runtime.networks.passes.quantized.signed import less, more
 from sley.runtime.networks.passes.shuffles import EXACT
 from sley.runtime.networks.passes.unused import leave_out_unused
-from sley.runtime.networks.registry import UnsupportedOperator, handlers
+from sley.runtime.networks.registry import OWN, Handler, UnsupportedOperator, handlers
 
 Value = Buffer | Array
 STORED = {np.dtype(np.int64): np.dtype(np.int32), np.dtype(np.uint32): np.dtype(np.int32)}
@@ -68,7 +68,16 @@ class Compilation:
         computed on the host. places: operators that made launches.
     """
 
-    def __init__(self, network: Network, device: Device, stream: Stream, fold: Fold, precision: str) -> None:
+    def __init__(
+        self,
+        network: Network,
+        device: Device,
+        stream: Stream,
+        fold: Fold,
+        precision: str,
+        operators: Mapping[str, Handler],
+    ) -> None:
+        self._handlers = handlers() | {OWN + name: handler for name, handler in operators.items()}
         self.network, self.device, self.stream, self.precision = network, device, stream, precision
         self._fold = fold
         self.known_values: dict[str, Array] = {}
@@ -102,7 +111,7 @@ class Compilation:
     def run(self, values: dict[str, Value], graph: Graph) -> None:
         """Runs all operators, whose launches the graph gets. Raises ``UnsupportedOperator``, with all that are
         missing."""
-        table = handlers()
+        table = self._handlers
         missing: list[str] = []
         unknown: set[str] = set()
         for node in self.network.nodes:
@@ -139,7 +148,7 @@ class Compilation:
             return [np.array(shape, np.int64)]
         if node.operator == "Size" and isinstance(inputs[0], Buffer):
             return [np.array(inputs[0].size, np.int64)]
-        if node.operator not in RANDOM and all(value is None or isinstance(value, np.ndarray) for value in inputs):
+        if on_host(node) and all(value is None or isinstance(value, np.ndarray) for value in inputs):
             return self._known(node, [value for value in inputs if not isinstance(value, Buffer)])
         if handler is None:
             raise UnsupportedOperator(f"{node}: no such operator on the device")
@@ -225,6 +234,7 @@ def compile_network(
     *,
     known: Mapping[str, Array] | None = None,
     precision: str = "highest",
+    operators: Mapping[str, Handler] | None = None,
     stream: Stream | None = None,
 ) -> CompiledNetwork:
     """The network for inputs of these shapes, and for some that are known already.
@@ -234,11 +244,14 @@ def compile_network(
     shapes: of inputs whose type leaves sides open.
     known: inputs that never change, such as the sizes of a reshape.
     precision: of products of float32: "highest", "high" or "medium", as in ``nn.matmul``.
+    operators: what does operators of these names, in place of what Sley has for them, or of a domain of their own,
+        ``"domain.Name"``; each takes and gives what a function with ``registry.operator`` does. No pass fuses them.
 
     Raises ``UnsupportedOperator`` that lists everything that is missing, ``ShapeMismatch``, ``UnsupportedType``.
     """
     constants = {name: np.asarray(value) for name, value in {**network.constants, **(known or {})}.items()}
-    run, network = stream or device.stream, optimised(network.with_nodes(network.nodes, constants), fold)
+    network = optimised(network.with_nodes(network.nodes, constants), fold, tuple(operators or ()))
+    run = stream or device.stream
     values: dict[str, Value] = {**constants, **network.constants}
     inputs: dict[str, Buffer] = {}
     images = {node.inputs[0] for node in network.nodes if node.operator == "Conv"}
@@ -250,7 +263,7 @@ def compile_network(
         inputs[name] = input_array(device, shape, kind, name in images)
     values |= inputs
     narrowed = narrow(network) if precision == "medium" else network
-    compilation = Compilation(narrowed, device, run, fold, precision)
+    compilation = Compilation(narrowed, device, run, fold, precision, operators or {})
     with run.capture() as graph:
         compilation.run(values, graph)
         outputs: dict[str, Value] = {}

@@ -26,6 +26,8 @@ FAMILIES = (
 )
 """Files of ``operators``."""
 Handler = Callable[..., Any]
+OWN = "own."
+"""In front of the names of operators that a user does: no pass knows them, and the host computes none of them."""
 _HANDLERS: dict[str, Handler] = {}
 
 

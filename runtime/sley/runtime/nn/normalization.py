@@ -18,6 +18,7 @@ from sley.runtime.device.stream import Stream
 from sley.runtime.errors import ShapeMismatch
 from sley.runtime.nn import sums
 from sley.runtime.nn.elements import first, first_squared, same, times_both
+from sley.runtime.nn.joint_axes import dense, run_joint
 from sley.runtime.nn.mapping import FP32, Operand, mapped, promoted_float
 from sley.runtime.nn.reducing import Reducing, Statistic, run_reducing
 from sley.runtime.tile import language as tile
@@ -63,8 +64,7 @@ def layer_norm_over(
     operator = _LAYER_NORM if weight is not None or bias is not None else _PLAIN_NORM
     operands = [x, *more] if operator is _LAYER_NORM else [x]
     numbers = (1 / count, eps)
-    (result,) = run_reducing(operator, operands, over, [promoted_float(x)], [out], numbers=numbers, stream=stream)
-    return result
+    return run_joint(operator, operands, over, promoted_float(x), out, numbers=numbers, stream=stream)
 
 
 def layer_norm_backward(
@@ -88,10 +88,12 @@ def layer_norm_backward(
         one.
     """
     over = last_axes(x, axes, "layer_norm_backward")
+    if axes > 1:
+        grad, x = dense(grad, stream), dense(x, stream)
     count = math.prod(x.shape[axis] for axis in over)
     factor: Any = 1.0 if weight is None else weight
-    (of_x,) = run_reducing(
-        _LAYER_NORM_BACKWARD, [grad, x, factor], over, [x.dtype], [None], numbers=(1 / count, eps), stream=stream
+    of_x = run_joint(
+        _LAYER_NORM_BACKWARD, [grad, x, factor], over, x.dtype, None, numbers=(1 / count, eps), stream=stream
     )
     if weight is None:
         return Gradients(of_x, None, None)
@@ -113,16 +115,8 @@ def rms_norm_over(
     """``rms_norm`` by a tile kernel; weight is broadcast."""
     over = last_axes(x, axes, "rms_norm")
     count = math.prod(x.shape[axis] for axis in over)
-    (result,) = run_reducing(
-        _RMS_NORM,
-        [x, 1.0 if weight is None else weight],
-        over,
-        [promoted_float(x)],
-        [out],
-        numbers=(1 / count, eps),
-        stream=stream,
-    )
-    return result
+    operands: list[Operand] = [x, 1.0 if weight is None else weight]
+    return run_joint(_RMS_NORM, operands, over, promoted_float(x), out, numbers=(1 / count, eps), stream=stream)
 
 
 def last_axes(x: Buffer, count: int, operator: str) -> tuple[int, ...]:

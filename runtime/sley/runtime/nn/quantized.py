@@ -24,6 +24,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import UnsupportedType
 from sley.runtime.nn.elements import between, first
+from sley.runtime.nn.joint_axes import run_joint
 from sley.runtime.nn.mapping import FP32, INT8, Operand, mapped
 from sley.runtime.nn.nonlinear import elu_tile, hardsigmoid_tile, hardswish_tile, prelu_tile, softplus_tile
 from sley.runtime.nn.normalization import last_axes
@@ -152,8 +153,7 @@ def quantized_layer_norm(
     # (x - mean) · scale over its root is x - mean over a root that is smaller by the scale.
     numbers = (share, eps / (factor * factor), _number("out_scale", out_scale), float(out_zero_point))
     operands = [x, 1.0 if weight is None else weight, 0.0 if bias is None else bias]
-    (result,) = run_reducing(_LAYER_NORM, operands, over, [INT8], [out], numbers=numbers, stream=stream)
-    return result
+    return run_joint(_LAYER_NORM, operands, over, INT8, out, numbers=numbers, stream=stream)
 
 
 Numbers = Sequence[tuple[Operand, Operand]]

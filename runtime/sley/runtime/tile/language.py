@@ -48,6 +48,7 @@ __all__ = [
     "TileError",
     "all",
     "any",
+    "apply",
     "argmax",
     "argmin",
     "block_id",
@@ -275,6 +276,11 @@ def sigmoid(x: Tile) -> Tile:
 def normal_cdf(x: Tile) -> Tile:
     """The distribution function of the normal distribution."""
     return unary("normal_cdf", x)
+
+
+def apply(name: str, x: Tile) -> Tile:
+    """A function of x by its name, as chips have it in ``vector_functions``: of Sley, or of a package that adds it."""
+    return unary(name, x)
 
 
 def floor(x: Tile) -> Tile:

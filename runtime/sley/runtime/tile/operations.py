@@ -18,6 +18,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from sley.abi.faults import Unit
+from sley.abi.functions.own import OwnFunction, own_functions
 from sley.abi.functions.table import Function as VectorFunction
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import JOIN, BinaryOp, Reduction
@@ -26,7 +27,7 @@ from sley.runtime.tile.ir import Op
 from sley.runtime.tile.types import COMPUTED, INDEX, ArrayType, TileType, Type, broadcast, wide
 
 FUNCTIONS = {function.name.lower(): function for function in VectorFunction}
-"""Functions of one element, in fp32."""
+"""Functions of one element, in fp32, that Sley has."""
 BINARY = {op.name.lower(): op for op in BinaryOp if op is not BinaryOp.NONE} | {"mul": None}
 """Operations of two elements; ``mul`` is a stage of its own in the vector unit."""
 INDEX_OPS: dict[str, Callable[[int, int], int]] = {
@@ -194,9 +195,15 @@ def _mask(op: Op) -> list[Type]:
 
 def _unary(op: Op) -> list[Type]:
     tile, kind = _tile(op, 0), op.attributes["kind"]
-    _need(kind in FUNCTIONS or kind == "relu", op, f"no function {kind!r}; there are {', '.join(FUNCTIONS)}, relu")
+    if kind != "relu" and function_named(kind) is None:
+        raise TileError(f"{op.name}: no function {kind!r}; there are {', '.join((*FUNCTIONS, *own_functions()))}, relu")
     _need(tile.dtype is ElementType.FP32, op, f"{kind} of {tile.dtype.info.name}; it is of fp32: convert first")
     return [tile]
+
+
+def function_named(kind: str) -> VectorFunction | OwnFunction | None:
+    """A function of Sley, or of a package that is installed."""
+    return FUNCTIONS[kind] if kind in FUNCTIONS else own_functions().get(kind)
 
 
 def _together(op: Op, first: int = 0) -> tuple[ElementType, tuple[int, int]]:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sley.abi.functions.own import own_functions
 from sley.abi.functions.table import Function
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain
 from sley.abi.vector.operations import JOIN, BinaryOp, Reduction
 from sley.sim.golden import float32
-from sley.sim.golden.chain import ChainInputs, RowRegisters, chain_rows, convert
-from sley.sim.golden.functions import apply
+from sley.sim.golden.chain import ChainInputs, RowRegisters, apply_function, chain_rows, convert
 from sley.sim.golden.matmul import bf16_sums
 from sley.sim.golden.operations import GOLDEN, identity, multiply_int32
 
@@ -26,7 +26,9 @@ class GoldenTiles:
     """Functions on bit patterns: ``np.uint32`` for fp32 and int32, ``np.uint16`` for bf16, ``np.uint8`` for int8."""
 
     def unary(self, kind: str, x: Bits) -> Bits:
-        return float32.relu(x) if kind == "relu" else apply(Function[kind.upper()], x)
+        if kind == "relu":
+            return float32.relu(x)
+        return apply_function(own_functions().get(kind) or Function[kind.upper()], x)
 
     def binary(self, kind: str, x: Bits, y: Bits, dtype: ElementType) -> Bits:
         is_float = dtype is ElementType.FP32

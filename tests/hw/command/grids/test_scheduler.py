@@ -10,10 +10,10 @@ from sley.abi.config import ChipConfig, preset
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.network import LaunchWord, RequestKind, Tag
 from sley.abi.packets import INLINE_ARGS, PACKET_BYTES, PacketOp, encode_packet
+from sley.abi.placement import core_node
 from sley.abi.registers import PATIENCE
 from sley.hw.command.grids.place import BLOCK_NUMBER
 from sley.hw.command.grids.scheduler import BlockScheduler
-from sley.hw.noc.placement import core_node
 from sley.hw.testing.command.cores import BlockRun, FakeCores
 from sley.hw.testing.coverage import STREAM_STATES, Coverage, stream_states, watch_streams
 from sley.hw.testing.streams import StreamBench, compiled

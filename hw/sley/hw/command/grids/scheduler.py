@@ -9,6 +9,7 @@ from sley.abi.faults import FaultCode
 from sley.abi.instructions import MAX_ARGS
 from sley.abi.network import LAUNCH_SIZES, QUEUE_BITS, LaunchWord, RequestKind, Tag
 from sley.abi.packets import INLINE_ARGS
+from sley.abi.placement import command_node, core_node
 from sley.abi.registers import PRIORITY_BITS
 from sley.hw.command.grids.ends import GridEnds
 from sley.hw.command.grids.packets import BLOCK, MESSAGE_FLITS, GridPackets
@@ -19,7 +20,6 @@ from sley.hw.command.urgent import UrgentGrant
 from sley.hw.elaboration.entries import entry_memory
 from sley.hw.elaboration.layouts import struct
 from sley.hw.noc.messages import request_flit, response_payload
-from sley.hw.noc.placement import command_node, core_node
 
 
 class BlockScheduler(wiring.Component):

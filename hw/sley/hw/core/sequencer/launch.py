@@ -10,11 +10,11 @@ from sley.abi.instructions import ARG_REGISTER, BLOCK_REGISTER
 from sley.abi.network import LAUNCH_SIZES, QUEUE_BITS, DoneWord, LaunchWord, Tag
 from sley.abi.packets import INLINE_ARGS
 from sley.abi.pages import CONTEXT_BITS
+from sley.abi.placement import command_node
 from sley.hw.core.sequencer.fetch import FETCH_ORDER
 from sley.hw.core.sequencer.register_file import REGISTER_WRITE
 from sley.hw.elaboration.layouts import struct, widths
 from sley.hw.noc.messages import request_flit, response_flit, to_node
-from sley.hw.noc.placement import command_node
 
 CORE_BITS = FAULT.fields["core"].width
 """Width of a core's number."""

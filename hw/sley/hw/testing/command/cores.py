@@ -8,7 +8,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import FaultCode, Unit
 from sley.abi.network import LaunchWord, Tag
 from sley.abi.packets import INLINE_ARGS
-from sley.hw.noc.placement import command_node, core_node
+from sley.abi.placement import command_node, core_node
 from sley.hw.testing.memory import to
 from sley.hw.testing.streams import StreamBench, StreamError
 

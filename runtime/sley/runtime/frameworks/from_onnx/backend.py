@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from sley.runtime.frameworks.from_onnx.fold import fold
 from sley.runtime.frameworks.from_onnx.importer import read_model
 from sley.runtime.networks.compilation import CompiledNetwork, compile_network
 from sley.runtime.networks.graph import Network
+from sley.runtime.networks.registry import Handler
 
 DEFAULT_ENGINE = "model:base?memory=256M"
 
@@ -28,8 +29,10 @@ class PreparedModel(BackendRep):
         shapes alone, so the device had nothing to do.
     """
 
-    def __init__(self, network: Network, device: Device, precision: str) -> None:
-        self.network, self.device, self.precision = network, device, precision
+    def __init__(
+        self, network: Network, device: Device, precision: str, operators: Mapping[str, Handler] | None = None
+    ) -> None:
+        self.network, self.device, self.precision, self.operators = network, device, precision, operators
         self.folded = False
         self._compiled: dict[Any, CompiledNetwork] = {}
 
@@ -48,7 +51,13 @@ class PreparedModel(BackendRep):
         if key not in self._compiled:
             shapes = {name: value.shape for name, value in rest.items()}
             self._compiled[key] = compile_network(
-                self.network, self.device, fold, shapes, known=constants, precision=self.precision
+                self.network,
+                self.device,
+                fold,
+                shapes,
+                known=constants,
+                precision=self.precision,
+                operators=self.operators,
             )
         compiled = self._compiled[key]
         found = compiled(**rest)
@@ -131,9 +140,12 @@ class SleyBackend(Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = DEFAULT_ENGINE, **kwargs: Any) -> PreparedModel:
-        """A model for a device, "CPU" standing for the default engine; ``precision``: of products of float32."""
+        """A model for a device, "CPU" standing for the default engine; ``precision``: of products of float32;
+        ``operators``: of one's own, as ``compile_network`` takes them."""
         engine = DEFAULT_ENGINE if device == "CPU" else device
-        return PreparedModel(read_model(model), cls.device(engine), kwargs.get("precision", "highest"))
+        return PreparedModel(
+            read_model(model), cls.device(engine), kwargs.get("precision", "highest"), kwargs.get("operators")
+        )
 
     @classmethod
     def run_model(cls, model: ModelProto, inputs: Any, device: str = DEFAULT_ENGINE, **kwargs: Any) -> tuple[Any, ...]:

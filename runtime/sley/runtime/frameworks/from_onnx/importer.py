@@ -83,12 +83,9 @@ def _converted(model: ModelProto, version: int) -> ModelProto:
 
 
 def _nodes(proto: NodeProto, version: int) -> list[Node]:
-    if proto.domain not in DOMAINS:
-        raise UnsupportedOperator(
-            f"{proto.op_type} of the domain {proto.domain!r}; the device has operators of {', '.join(DOMAINS[1:])}"
-        )
+    name = proto.op_type if proto.domain in DOMAINS else f"{proto.domain}.{proto.op_type}"
     attributes = {attribute.name: _attribute(attribute, version) for attribute in proto.attribute}
-    return [Node(proto.op_type, tuple(proto.input), tuple(proto.output), attributes, proto.name, version)]
+    return [Node(name, tuple(proto.input), tuple(proto.output), attributes, proto.name, version)]
 
 
 def _attribute(attribute: AttributeProto, version: int) -> Any:

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from time import monotonic
 from typing import Any
 
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.testing._internal.opinfo.core import OpInfo
-from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils._pytree import tree_flatten
 
+from sley.runtime.frameworks.torch_device.agreement import Call, Truth, check, gradients, seeds_for
 from sley.runtime.frameworks.torch_device.storage import NAME
 from sley.runtime.frameworks.torch_device.tensors import on_device
 from sley.runtime.frameworks.torch_device.types import STORED
 
 TYPES = (torch.float32, torch.bfloat16)
-TOLERANCES = {torch.float32: (1e-5, 1e-5), torch.bfloat16: (1.6e-2, 1e-2)}
-"""Relative and absolute differences to the host that pass, of values of about 1."""
 RANDOM = frozenset(
     (
         *("bernoulli", "cauchy", "exponential", "geometric", "log_normal", "multinomial", "normal", "uniform"),
@@ -36,8 +36,9 @@ class ForeignType(Exception):  # noqa: N818 (no error: a sample that is left out
 
 @dataclass(frozen=True)
 class Outcome:
-    """An operator in a type: how many samples passed, of how many on types of the device; how many are on others; and
-    what was said of the first that did not pass."""
+    """An operator in a type: how many samples passed, of how many on types of the device; how many are on others; what
+    was said of the first that did not pass; how many passed by the host's result, as float64 is another; whether all
+    samples were run."""
 
     name: str
     dtype: str
@@ -46,9 +47,12 @@ class Outcome:
     other: int = 0
     reason: str = ""
     backward: bool = False
+    by_host: int = 0
+    finished: bool = True
 
     @property
-    def whole(self) -> bool:
+    def good(self) -> bool:
+        """Whether all that were run passed, and there are some."""
         return 0 < self.samples == self.passed
 
 
@@ -62,7 +66,12 @@ class OperatorScore:
     @property
     def whole(self) -> bool:
         """Whether all samples on types of the device pass, and there are some in each type."""
-        return all(outcome.whole for outcome in self.outcomes)
+        return self.good and all(outcome.finished for outcome in self.outcomes)
+
+    @property
+    def good(self) -> bool:
+        """Whether all of them that were run pass."""
+        return all(outcome.good for outcome in self.outcomes)
 
     @property
     def other(self) -> int:
@@ -74,7 +83,8 @@ class OperatorScore:
         """What else there is to say."""
         forward = "" if any(outcome.backward for outcome in self.outcomes) else "forward alone"
         drawn = "drawn" if self.name.partition(".")[0] in RANDOM or self.name in RANDOM else ""
-        return ", ".join(filter(None, (drawn, forward)))
+        count = sum(outcome.by_host for outcome in self.outcomes)
+        return ", ".join(filter(None, (drawn, forward, f"{count} by the host's" if count else "")))
 
     @property
     def reason(self) -> str:
@@ -83,9 +93,9 @@ class OperatorScore:
         return given[0] if given else "no sample on types of the device"
 
     def text(self, dtype: str) -> str:
-        """Passed of all samples in a type."""
-        found = [f"{outcome.passed} of {outcome.samples}" for outcome in self.outcomes if outcome.dtype == dtype]
-        return found[0] if found else ""
+        """Passed of all samples in a type that were run."""
+        found = [outcome for outcome in self.outcomes if outcome.dtype == dtype]
+        return "".join(f"{one.passed} of {one.samples}{'' if one.finished else ' run'}" for one in found)
 
 
 def operator_scores(outcomes: Iterable[Outcome]) -> list[OperatorScore]:
@@ -96,41 +106,46 @@ def operator_scores(outcomes: Iterable[Outcome]) -> list[OperatorScore]:
     return [OperatorScore(name, tuple(own[name])) for name in sorted(own)]
 
 
-def run_types(op: OpInfo, most: int | None = None) -> list[Outcome]:
-    """Runs an operator in all of its types that the device has."""
-    return [run(op, dtype, most) for dtype in TYPES if op.supports_dtype(dtype, "cpu")]
+def types(op: OpInfo) -> list[torch.dtype]:
+    """Those of an operator that are scored."""
+    return [dtype for dtype in TYPES if op.supports_dtype(dtype, "cpu")]
 
 
 def operators() -> Iterator[OpInfo]:
     """Those with samples in float32 or bfloat16."""
-    yield from (op for op in op_db if any(op.supports_dtype(dtype, "cpu") for dtype in TYPES))
+    yield from (op for op in op_db if types(op))
 
 
 def full_name(op: OpInfo) -> str:
     return f"{op.name}.{op.variant_test_name}" if op.variant_test_name else op.name
 
 
-def run(op: OpInfo, dtype: torch.dtype, most: int | None = None) -> Outcome:
-    """Runs the samples of an operator, at most so many."""
+def run(op: OpInfo, dtype: torch.dtype, most: int | None = None, seconds: float | None = None) -> Outcome:
+    """Runs the samples of an operator, at most so many, none after so long."""
     backward = bool(op.supports_autograd) and dtype in op.supported_backward_dtypes("cpu")
-    passed, count, other, reason = 0, 0, 0, ""
+    passed, count, other, by_host, reason, finished = 0, 0, 0, 0, "", True
+    start = monotonic()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
         for sample in op.sample_inputs("cpu", dtype, requires_grad=backward):
-            if most is not None and count + other >= most:
+            if (most is not None and count + other >= most) or (seconds is not None and monotonic() - start > seconds):
+                finished = False
                 break
             try:
-                problem = compare(op, sample, dtype, backward)
+                problem, host = compare(op, sample, dtype, backward)
             except ForeignType:
                 other += 1
                 continue
             except Exception as error:  # of any kind, as PyTorch and the device raise it
+                host = False
                 problem = f"{type(error).__name__}: {str(error).strip().splitlines()[0] if str(error).strip() else ''}"
             count += 1
             passed += not problem
+            by_host += host and not problem
             reason = reason or problem
-    return Outcome(full_name(op), str(dtype).removeprefix("torch."), passed, count, other, reason, backward)
+    kind = str(dtype).removeprefix("torch.")
+    return Outcome(full_name(op), kind, passed, count, other, reason, backward, by_host, finished)
 
 
 def moved(value: Any) -> Any:
@@ -143,30 +158,24 @@ def moved(value: Any) -> Any:
     return value
 
 
-def compare(op: OpInfo, sample: Any, dtype: torch.dtype, backward: bool) -> str:
-    """What is wrong with a sample; nothing if it passes."""
-    arguments = (sample.input, list(sample.args), dict(sample.kwargs))
-    function: Callable[..., Any] = op.op
-    expected = sample.output_process_fn_grad(function(arguments[0], *arguments[1], **arguments[2]))
-    if foreign(arguments) or foreign(expected):
+def compare(op: OpInfo, sample: Any, dtype: torch.dtype, backward: bool) -> tuple[str, bool]:
+    """What is wrong with a sample, nothing if it passes; and whether it passed by the host's result."""
+    call = Call(op.op, (sample.input, list(sample.args), dict(sample.kwargs)), sample.output_process_fn_grad)
+    expected = call()
+    if foreign(call.arguments) or foreign(expected):
         raise ForeignType
-    ours = tree_map(moved, arguments)
-    found = sample.output_process_fn_grad(function(ours[0], *ours[1], **ours[2]))
+    ours = call.mapped(moved)
+    found = ours()
     if drawn(op, sample):
-        return shapes(expected, found)
-    wide = None
-    problem = difference(expected, found, dtype)
-    if problem and dtype is torch.bfloat16:
-        wide = in_float32(function, arguments)
-        problem = difference(wide[0] if wide else expected, found, dtype)
-    if problem or not backward:
-        return problem
-    wanted, got = gradients(expected, arguments), gradients(found, ours)
-    problem = difference(wanted, got, dtype)
-    if problem and dtype is torch.bfloat16:
-        wide = wide or in_float32(function, arguments)
-        problem = difference(gradients(*wide), got, dtype) if wide else problem
-    return f"backward: {problem}" if problem else ""
+        return shapes(expected, found), False
+    wanted, got = tree_flatten(expected)[0], tree_flatten(found)[0]
+    results, seeds = len(wanted), None
+    if backward:
+        seeds = seeds_for(expected)
+        wanted += gradients(expected, call.arguments, seeds)
+        got += gradients(found, ours.arguments, seeds)
+    truth = Truth(call, seeds, dtype)
+    return check(got, wanted, truth, results), truth.by_host
 
 
 def foreign(values: Any) -> bool:
@@ -184,67 +193,9 @@ def drawn(op: OpInfo, sample: Any) -> bool:
     return "dropout" in op.name or (bool(chance) and "attention" in op.name) or "multi_head" in op.name
 
 
-def in_float32(function: Any, arguments: Any) -> Any:
-    """Results of the host for the same values in float32, and arguments to differentiate for; none if the host has the
-    operator in bfloat16 alone, so that its result in that is the only measure."""
-    wide = tree_map(
-        lambda value: (
-            value.detach().float().requires_grad_(value.requires_grad)
-            if isinstance(value, torch.Tensor) and value.dtype is torch.bfloat16
-            else value
-        ),
-        arguments,
-    )
-    try:
-        return function(wide[0], *wide[1], **wide[2]), wide
-    except (RuntimeError, TypeError, ValueError):
-        return None
-
-
-def gradients(results: Any, arguments: Any) -> list[Any]:
-    """Gradients for all arguments that have some, of the sum of all results times a ramp."""
-    outs = [value for value in tree_flatten(results)[0] if isinstance(value, torch.Tensor) and value.requires_grad]
-    leaves = [value for value in tree_flatten(arguments)[0] if isinstance(value, torch.Tensor) and value.requires_grad]
-    if not outs or not leaves:
-        return []
-    seeds = [
-        (torch.linspace(0.5, 1.5, out.numel()) if out.numel() else torch.zeros(0))
-        .reshape(out.shape)
-        .to(out.dtype)
-        .to(out.device)
-        for out in outs
-    ]
-    return list(torch.autograd.grad(outs, leaves, seeds, allow_unused=True))
-
-
 def shapes(expected: Any, found: Any) -> str:
     """How shapes and types differ."""
     for a, b in zip(tree_flatten(expected)[0], tree_flatten(found)[0], strict=True):
         if isinstance(a, torch.Tensor) and (a.shape != b.shape or a.dtype != b.dtype or not on_device(b)):
             return f"{b.dtype} of shape {tuple(b.shape)} on {b.device}, wanted {a.dtype} of {tuple(a.shape)}"
-    return ""
-
-
-def difference(expected: Any, found: Any, dtype: torch.dtype) -> str:
-    """How results differ; nothing if they agree."""
-    wanted, got = tree_flatten(expected)[0], tree_flatten(found)[0]
-    if len(wanted) != len(got):
-        return f"{len(got)} results, wanted {len(wanted)}"
-    for a, b in zip(wanted, got, strict=True):
-        if not isinstance(a, torch.Tensor):
-            if a != b and not (isinstance(a, float) and abs(a - b) <= 1e-5 + 1e-5 * abs(a)) and str(a) != "cpu":
-                return f"{b}, wanted {a}"
-            continue
-        if not on_device(b):
-            return f"a result on {b.device}"
-        b = b.detach().cpu()
-        if a.dtype != b.dtype and not (a.dtype is torch.float32 and dtype is torch.bfloat16):
-            return f"{b.dtype}, wanted {a.dtype}"
-        if a.shape != b.shape:
-            return f"shape {tuple(b.shape)}, wanted {tuple(a.shape)}"
-        relative, absolute = TOLERANCES.get(dtype, (0, 0)) if a.dtype.is_floating_point else (0, 0)
-        x, y = (value.detach().resolve_conj().to(torch.float64) for value in (a, b))
-        if not torch.allclose(y, x, rtol=relative, atol=absolute, equal_nan=True):
-            gap = (x - y).abs()
-            return f"differs by up to {float(gap[~gap.isnan()].max()) if (~gap.isnan()).any() else float('nan'):.3g}"
     return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from sley.runtime.networks.graph import Array, Network, Node
+from sley.runtime.networks.registry import OWN
 
 Fold = Callable[[Node, Sequence[Array | None]], Sequence[Array]]
 """Computes an operator on the host."""
@@ -23,9 +24,14 @@ def fold_constants(network: Network, fold: Fold, kept: Sequence[str] = KEPT) -> 
     return network.with_nodes(nodes, constants)
 
 
+def on_host(node: Node) -> bool:
+    """Whether the host computes an operator if its inputs are known."""
+    return node.operator not in RANDOM and not node.operator.startswith(OWN)
+
+
 def folded(node: Node, constants: dict[str, Array], fold: Fold) -> bool:
     """Whether an operator is of constants alone; its results are then among them."""
-    if node.operator in RANDOM or any(name and name not in constants for name in node.inputs):
+    if not on_host(node) or any(name and name not in constants for name in node.inputs):
         return False
     results = fold(node, [constants[name] if name else None for name in node.inputs])
     constants |= {name: value for name, value in zip(node.outputs, results, strict=False) if name}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from sley.runtime.networks.graph import Network
 from sley.runtime.networks.passes.activation import fuse_activation
@@ -22,6 +23,7 @@ from sley.runtime.networks.passes.scales import join_scales
 from sley.runtime.networks.passes.shuffles import shuffles
 from sley.runtime.networks.passes.subgraphs import inline_subgraphs
 from sley.runtime.networks.passes.unused import leave_out_unused
+from sley.runtime.networks.registry import OWN
 from sley.runtime.tile.compiler import DUMP
 
 Pass = Callable[[Network], Network]
@@ -45,9 +47,9 @@ PASSES: dict[str, Pass] = {
 }
 
 
-def optimised(network: Network, fold: Fold) -> Network:
+def optimised(network: Network, fold: Fold, own: Sequence[str] = ()) -> Network:
     """The network behind all passes; it is printed behind those that ``SLEY_DUMP`` names. ``fold``: computes operators
-    on the host."""
+    on the host. ``own``: operators that a user does."""
     wanted = set(os.environ.get(DUMP, "").split(","))
 
     def behind(name: str, network: Network) -> Network:
@@ -55,7 +57,9 @@ def optimised(network: Network, fold: Fold) -> Network:
             print(f"# behind {name}\n{network}", file=sys.stderr)
         return network
 
-    network = fold_constants(inline_subgraphs(network, fold), fold)
+    network = inline_subgraphs(network, fold)
+    nodes = [replace(node, operator=OWN + node.operator) if node.operator in own else node for node in network.nodes]
+    network = fold_constants(network.with_nodes(nodes), fold)
     for name, run in QUANTIZED.items():
         network = behind(name, fold_constants(run(network), fold))
     network = fold_constants(leave_out_unused(network), fold, ())

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from sley.runtime.tile.ir import Block, Function, Op, Value, replaced
 from sley.runtime.tile.types import INDEX
 
-_NAMES = "xyz"
+_NAMES = ("block_x", "block_y", "block_z")
 
 
 def loop_over_blocks(function: Function, cores: int, order: Sequence[int] = (2, 1, 0)) -> None:

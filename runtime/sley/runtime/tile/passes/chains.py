@@ -18,7 +18,7 @@ from sley.abi.vector.chains import Chain, Condition, Late, Operand
 from sley.abi.vector.operations import ADDER_OPS, BinaryOp
 from sley.runtime.tile.constants import word
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type, uses
-from sley.runtime.tile.operations import BINARY, FUNCTIONS, TileError
+from sley.runtime.tile.operations import BINARY, TileError, function_named
 from sley.runtime.tile.types import TileType, broadcast, wide
 
 ELEMENTWISE = ("binary", "unary", "where", "cast", "full", "splat", "mask")
@@ -272,8 +272,8 @@ class _Chains:
         stages = chain.stages
         if kind == "relu" and chain.stage < RELU:
             return replace(chain, stages=replace(stages, relu=True), stage=RELU)
-        if kind in FUNCTIONS and chain.stage < FUNCTION:
-            return replace(chain, stages=replace(stages, function=FUNCTIONS[kind]), stage=FUNCTION)
+        if kind != "relu" and chain.stage < FUNCTION:
+            return replace(chain, stages=replace(stages, function=function_named(kind)), stage=FUNCTION)
         return None
 
     def where(self, chain: Open, op: Op) -> Open | None:

@@ -6,6 +6,7 @@ from enum import IntEnum
 from sley.abi.command import ErrorAddress, QueueEvent
 from sley.abi.config import ChipConfig
 from sley.abi.counters import (
+    AMOUNT_GROUPS,
     COUNTERS,
     GROUP_COUNTERS,
     UNIT_GROUPS,
@@ -14,6 +15,7 @@ from sley.abi.counters import (
     LoadCycle,
     MatrixCycle,
     ReadCycle,
+    Rows,
     SequencerCycle,
     StoreCycle,
     Traffic,
@@ -165,6 +167,7 @@ _ENUMS: dict[str, type[IntEnum]] = {
     "WRITE": WriteCycle,
     "BUS": Bus,
     "TRAFFIC": Traffic,
+    "ROWS": Rows,
     "SANITIZE": Sanitizer,
     "FOUND": Finding,
 }
@@ -277,6 +280,7 @@ def _numbers(config: ChipConfig) -> dict[str, object]:
         "WORDS_KEPT": WORDS_KEPT,
         "PARTIALS": PARTIALS,
         "GROUP_COUNTERS": GROUP_COUNTERS,
+        "AMOUNT_GROUPS": len(AMOUNT_GROUPS),
         "OWN_FUNCTION": FIRST_CODE,
         "BF16_ROW": BF16_ROW,
         "JOINED_BEATS": JOINED_BEATS,

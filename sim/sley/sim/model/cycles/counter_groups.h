@@ -9,11 +9,11 @@ enum { CLASS_GROUPS = GROUP_TRAFFIC };
 // Of a group of classes one counts in every cycle: the first of all events, or the group's last.
 typedef struct CounterGroups {
     uint32_t counts[CLASS_GROUPS][GROUP_COUNTERS];  // of classes, up to `since`
-    uint32_t sums[GROUP_COUNTERS], now[GROUP_COUNTERS];
+    uint32_t sums[AMOUNT_GROUPS][GROUP_COUNTERS], now[AMOUNT_GROUPS][GROUP_COUNTERS];
     uint32_t time, since[CLASS_GROUPS];  // cycles that counted
     uint32_t seen[CLASS_GROUPS];         // events of the cycle before
     uint8_t classes[CLASS_GROUPS], some;  // of that cycle; there are amounts of it
-    uint8_t groups, last[CLASS_GROUPS];
+    uint8_t groups, amounts, last[CLASS_GROUPS];
 } CounterGroups;
 
 // Nothing happened in the cycle before.
@@ -27,9 +27,10 @@ static inline void counter_groups_forget(CounterGroups* c) {
     c->some = 0;
 }
 
-static inline void counter_groups_reset(CounterGroups* c, const uint8_t* last, uint32_t groups) {
+static inline void counter_groups_reset(CounterGroups* c, const uint8_t* last, uint32_t groups, uint32_t amounts) {
     memset(c, 0, sizeof *c);
     c->groups = groups;
+    c->amounts = amounts;
     memcpy(c->last, last, groups);
     counter_groups_forget(c);
 }
@@ -38,7 +39,9 @@ static inline uint32_t counter_groups_class(const CounterGroups* c, uint32_t gro
     return c->counts[group][counter] + (c->classes[group] == counter ? c->time - c->since[group] : 0);
 }
 
-static inline void counter_groups_tick(CounterGroups* c, const uint32_t* events, const uint32_t* amounts, uint32_t freeze) {
+static inline void counter_groups_tick(
+    CounterGroups* c, const uint32_t* events, const uint32_t (*amounts)[GROUP_COUNTERS], uint32_t freeze
+) {
     uint32_t some = 0;
     c->time += !freeze;
     for (int g = 0; g < c->groups; ++g) {
@@ -49,8 +52,10 @@ static inline void counter_groups_tick(CounterGroups* c, const uint32_t* events,
         c->classes[g] = __builtin_ctz(events[g] | 1u << c->last[g]);
     }
     if (c->some && !freeze)
-        for (int k = 0; k < GROUP_COUNTERS; ++k) c->sums[k] += c->now[k];
-    for (int k = 0; k < GROUP_COUNTERS; ++k) some |= amounts[k];
+        for (int g = 0; g < c->amounts; ++g)
+            for (int k = 0; k < GROUP_COUNTERS; ++k) c->sums[g][k] += c->now[g][k];
+    for (int g = 0; g < c->amounts; ++g)
+        for (int k = 0; k < GROUP_COUNTERS; ++k) some |= amounts[g][k];
     c->some = some != 0;
-    if (some) memcpy(c->now, amounts, sizeof c->now);
+    if (some) memcpy(c->now, amounts, c->amounts * sizeof *c->now);
 }

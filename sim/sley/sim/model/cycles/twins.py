@@ -22,6 +22,7 @@ from sley.abi.command import SHARED
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import COORDINATE_BITS
 from sley.abi.packets import PACKET_BYTES
+from sley.abi.placement import Node, command_node, core_node, memory_node
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import FUNCTION_BITS
 from sley.hw.bus.axi_lite import AxiLiteTarget
@@ -63,7 +64,6 @@ from sley.hw.mmu.port import TranslatedPort
 from sley.hw.noc.direction import Direction, Turn
 from sley.hw.noc.mesh import Mesh
 from sley.hw.noc.multicast import MulticastRouter
-from sley.hw.noc.placement import Node, command_node, core_node, memory_node
 from sley.hw.noc.router import Router
 from sley.hw.noc.routes import request_pairs, response_pairs, turns
 from sley.sim.build.toolchain import find_c_compiler

@@ -202,7 +202,7 @@ static inline void chip_pass(Chip* c, uint64_t cycles) {
     for (int k = 0; k < CORES; ++k) core_pass(&c->cores[k], cycles);
     if (c->counters.freeze) return;
     c->counters.groups.time += cycles;
-    c->counters.groups.sums[BUS_CYCLES] += cycles;
+    c->counters.groups.sums[0][BUS_CYCLES] += cycles;
 }
 
 static void chip_tick(Chip* c) {

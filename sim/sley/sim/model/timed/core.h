@@ -48,6 +48,7 @@ typedef struct Core {
     uint32_t finished;                            // units, in the cycle before
     uint32_t load_beat;                           // one was taken in the cycle before
     uint32_t load_bytes, store_bytes;             // of runs that were taken in the cycle before
+    uint32_t rows[ROWS_ACCUMULATOR_WRITTEN + 1];  // of memories that were granted in the cycle before
     uint32_t load_words[SRAM_READ], store_words[SRAM_READ];  // of lists, on their way from the accumulators
     uint32_t unknown;                             // one of them is not known, as nobody computes values
 } Core;

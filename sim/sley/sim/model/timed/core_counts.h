@@ -14,6 +14,13 @@ static inline uint32_t core_sequencer_events(const Sequencer* s, const Semaphore
 // Requests that a memory refuses.
 static inline uint32_t refused(const SramRequests* requests, int port) { return requests->valid[port] && !requests->ready[port]; }
 
+// Requests that it grants, of ports from `first` to before `end`.
+static inline uint32_t granted(const SramRequests* requests, int first, int end) {
+    uint32_t count = 0;
+    for (int k = first; k < end; ++k) count += requests->valid[k] && requests->ready[k];
+    return count;
+}
+
 static inline void core_count(Core* c) {
     CoreCounters* counters = &c->counters;
     const Sequencer* s = &c->sequencer;
@@ -50,7 +57,7 @@ static inline void core_count(Core* c) {
     c->happened[GROUP_VECTOR] = c->vector.events | (signals >> SIGNAL_VECTOR & 1) << VECTOR_SIGNAL | (waits >> 3) << VECTOR_SEMAPHORE |
                                 (commands >> 3) << VECTOR_COMMAND | running << VECTOR_EMPTY;
 
-    uint32_t *moved = counters->amounts, vector_reads = c->vector.goes;
+    uint32_t *moved = counters->amounts[AMOUNT_TRAFFIC], vector_reads = c->vector.goes;
     moved[TRAFFIC_LOAD_BEATS] = p->load.response_valid && p->load.response_ready;
     moved[TRAFFIC_LOAD_BYTES] = c->load_bytes;
     moved[TRAFFIC_STORE_BEATS] = p->store.sent;
@@ -66,6 +73,13 @@ static inline void core_count(Core* c) {
     moved[TRAFFIC_SCRATCHPAD_VECTOR_B] = vector_reads && refused(read, READ_VECTOR_B);
     moved[TRAFFIC_ACCUMULATOR_VECTOR_A] = vector_reads && refused(sums, SUMS_VECTOR_A);
     moved[TRAFFIC_ACCUMULATOR_VECTOR_B] = vector_reads && refused(sums, SUMS_VECTOR_B);
+    memcpy(counters->amounts[AMOUNT_ROWS], c->rows, sizeof c->rows);
+    c->rows[ROWS_SCRATCHPAD_READ] = granted(read, 0, READ_VECTOR_A) + granted(read, READ_STORE, read->count) +
+                                    (vector_reads ? granted(read, READ_VECTOR_A, READ_STORE) : 0);
+    c->rows[ROWS_SCRATCHPAD_WRITTEN] = granted(write, 0, write->count);
+    c->rows[ROWS_ACCUMULATOR_READ] = granted(sums, 0, SUMS_VECTOR_A) + granted(sums, SUMS_STORE, sums->count) +
+                                     (vector_reads ? granted(sums, SUMS_VECTOR_A, SUMS_STORE) : 0);
+    c->rows[ROWS_ACCUMULATOR_WRITTEN] = granted(sums_write, 0, sums_write->count);
     counters->freeze = c->freeze;
     core_counters_tick(counters);
     c->load_bytes = load->run_valid && load->run_ready ? load->request.runs.item.bytes : 0;

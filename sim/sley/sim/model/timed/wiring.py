@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 from sley.abi.config import ChipConfig
 from sley.abi.network import COORDINATE_BITS
+from sley.abi.placement import Node, command_node, core_node, memory_node
 from sley.abi.registers import RegisterMap
 from sley.abi.vector.chains import FUNCTION_BITS
 from sley.hw.core.sequencer.fetch import SPLIT_BYTES
 from sley.hw.core.vector.tail import function_cycles
 from sley.hw.core.vector.writes import output_rows
 from sley.hw.noc.direction import Direction
-from sley.hw.noc.placement import Node, command_node, core_node, memory_node
 from sley.hw.noc.routes import Pair, request_pairs, response_pairs, turns
 
 

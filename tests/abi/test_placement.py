@@ -2,7 +2,7 @@ import pytest
 
 from sley.abi.config import ChipConfig, preset
 from sley.abi.network import COORDINATE_BITS
-from sley.hw.noc.placement import Node, command_node, core_node, memory_node
+from sley.abi.placement import Node, command_node, core_hops, core_node, memory_node
 
 
 def nodes(config: ChipConfig) -> list[Node]:
@@ -26,3 +26,8 @@ def test_presets() -> None:
 def test_no_such_core() -> None:
     with pytest.raises(ValueError, match=r"core is 4; it must be in 0\.\.3"):
         core_node(preset("quad"), 4)
+
+
+def test_hops_to_the_memory_port() -> None:
+    assert [core_hops(preset("base"), 0)] == [1]
+    assert [core_hops(preset("quad"), core) for core in range(4)] == [2, 3, 1, 2]

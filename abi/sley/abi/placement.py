@@ -10,14 +10,10 @@ The western columns hold the command processor and the memory port, the cores fi
 x grows to the east, y to the south; (0, 0) is the north-western corner.
 """
 
-from amaranth.hdl import ValueLike
-
 from sley.abi.config import ChipConfig
 
 Node = tuple[int, int]
 """x and y of a node of the mesh."""
-Source = tuple[ValueLike, ValueLike]
-"""x and y of a node, as numbers or as signals."""
 
 
 def edge_columns(config: ChipConfig) -> int:
@@ -41,3 +37,9 @@ def core_node(config: ChipConfig, index: int) -> Node:
         raise ValueError(f"core is {index}; it must be in 0..{config.cores - 1}")
     y, x = divmod(index, config.cores_x)
     return edge_columns(config) + x, y
+
+
+def core_hops(config: ChipConfig, index: int) -> int:
+    """Links of the network between a core and the memory port: packets go east or west, then north or south."""
+    (x, y), (memory_x, memory_y) = core_node(config, index), memory_node(config)
+    return abs(x - memory_x) + abs(y - memory_y)
