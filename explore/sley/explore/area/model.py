@@ -29,7 +29,7 @@ class Area:
     @property
     def share(self) -> float:
         """The mean share of the four resources of an ECP5-85F: one number in which each counts."""
-        return sum(own / whole for own, whole in zip(astuple(self), DEVICE, strict=True)) / len(DEVICE)
+        return float(sum(own / whole for own, whole in zip(astuple(self), DEVICE, strict=True)) / len(DEVICE))
 
     @property
     def fits(self) -> bool:
