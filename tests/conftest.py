@@ -38,6 +38,7 @@ EXTRAS = {
     "quant": ("torchao", "tests of PyTorch's quantisation"),
     "triton": ("triton", "tests of Triton's own compiler"),
     "chat": ("gguf", "tests of files of language models"),
+    "explore": ("optuna", "tests of guided searches, of Dask and of pictures"),
 }
 """Extras that the extra ``test`` does not bring; a package of each, and the tests that need it."""
 GARBAGE = (100_000, 50, 100)

@@ -92,7 +92,12 @@ def layers() -> Picture:
         p.box(20, y, 600, 42, name, what, kind=kind)
         if imports:
             p.text(640, y + 25, f"imports {imports}", small=True)
-    p.text(20, 436, "sley.bench, sley.examples: commands on top of all of these", small=True)
+    p.text(
+        20,
+        436,
+        "sley.explore, above runtime, sim and fpga: sweeps; sley.bench, sley.examples: commands on top of all of these",
+        small=True,
+    )
     return p
 
 

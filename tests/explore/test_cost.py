@@ -12,6 +12,7 @@ from sley.explore import Cost, cost
 from sley.explore.costs import cost as costs
 from sley.explore.costs.workload import NetworkWorkload, workload_of
 from sley.runtime import Device
+from sley.runtime.energy.estimate import estimate
 from sley.runtime.networks.file import save_network
 from sley.runtime.networks.graph import Network, Node, TensorType
 
@@ -33,6 +34,8 @@ def test_a_cost_is_that_of_the_rtl() -> None:
         assert costs.measured(device, workload_of(product), "highest") == found
     assert found.macs >= 64 * 16 * 32
     assert found.bytes >= 64 * 16 + 16 * 32 + 4 * 64 * 32
+    assert found.energy == estimate(found.counters, found.config)
+    assert found.energy.joules > 0
 
 
 @pytest.mark.slow

@@ -11,11 +11,15 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
+from sley.abi.config import ChipConfig
+from sley.explore.area.model import Area, area_of
+from sley.explore.results.table import on_front, rows, write_tables
 from sley.explore.search.search import GRID, SEARCHES, search_of
 from sley.explore.sweep.journal import DONE, FAILED, Journal, Run
 from sley.explore.sweep.objectives import OBJECTIVES, check_objectives
 from sley.explore.sweep.sweep import Outcome, Sweep
 from sley.explore.sweep.workers import Cluster, Processes, Workers
+from sley.fpga.flow.toolchain import require_tools
 
 JOURNAL = "journal.jsonl"
 
@@ -38,14 +42,19 @@ def sweep(
         str | None, typer.Option(help="Address of a scheduler of Dask, such as tcp://host:8786, in place of processes.")
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Run what failed before once more.")] = False,
+    synthesize: Annotated[
+        int,
+        typer.Option("--synthesize", min=0, help="Synthesise so many chips of the front, in minutes each."),
+    ] = 0,
 ) -> None:
     """Explore a space of chips: cycles, energy, area and bytes of networks, and the Pareto front of them."""
     from sley.explore.results.picture import write_picture
-    from sley.explore.results.table import write_tables
     from sley.explore.space.file import read_space
 
     read, named = read_space(space)
     chosen = check_objectives(objectives or named)
+    if synthesize:
+        require_tools()
     way = search_of(search, read, len(chosen), designs, seed)
     output.mkdir(parents=True, exist_ok=True)
     journal = Journal(output / JOURNAL)
@@ -75,16 +84,28 @@ def sweep(
         finally:
             workers.close()
             journal.close()
-    written = write_tables(output, made.outcomes)
+    chips = _synthesised(made.outcomes, chosen, synthesize, jobs) if synthesize else {}
+    written = write_tables(output, made.outcomes, chips)
     picture = write_picture(output, space.stem, made.outcomes, chosen)
     _print(made.outcomes, chosen)
     typer.echo(f"written: {', '.join(str(path) for path in (*written, picture) if path)}")
 
 
+def _synthesised(outcomes: list[Outcome], objectives: tuple[str, ...], count: int, jobs: int) -> dict[int, Area]:
+    """Areas by synthesis of the first chips of the front, by their hash."""
+    from sley.explore.area.synthesis import synthesise_all
+
+    found = sorted(on_front(outcomes), key=lambda one: one.objectives[objectives[0]])
+    chips = {one.design.config.hash: one.design.config for one in found if one.design is not None}
+
+    def ended(config: ChipConfig, area: Area) -> None:
+        typer.echo(f"synthesised: {area}; the model: {area_of(config)}", err=True)
+
+    return synthesise_all(list(chips.values())[:count], jobs, ended)
+
+
 def _print(outcomes: list[Outcome], objectives: tuple[str, ...]) -> None:
     """The front, and what did not run."""
-    from sley.explore.results.table import rows
-
     console = Console()
     table = Table("design", *outcomes[0].point, *objectives, title="Pareto front", title_justify="left")
     found = [row for row in rows(outcomes) if row["pareto"]]

@@ -52,7 +52,7 @@ SAMPLE: dict[str, tuple[Changes, ...]] = {
     ),
     "accumulators": (
         {},
-        _array(8),
+        _array(8, accumulator_rows=512),
         {"accumulator_banks": 4},
         _array(16, accumulator_rows=256),
         _array(8, **BF16, accumulator_rows=512, gather=True),

@@ -15,6 +15,7 @@ from sley.explore.area.model import Area, area_of
 from sley.explore.costs.version import version
 from sley.explore.costs.workload import Workload, workload_of
 from sley.runtime import Device
+from sley.runtime.energy.estimate import Energy, estimate
 from sley.runtime.kernels.gemm.tuned import tuned_file
 from sley.sim.build.cache import cached, digest
 from sley.sim.engines.link import linked
@@ -52,6 +53,11 @@ class Cost:
     def macs(self) -> int:
         """Multiply-accumulates of all arrays, those with padding included."""
         return sum(self.counters.macs(core) for core in range(self.config.cores))
+
+    @property
+    def energy(self) -> Energy:
+        """By the default table and operating point; ``sley.runtime.energy.estimate`` has others."""
+        return estimate(self.counters, self.config)
 
     @property
     def area(self) -> Area:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from sley.explore.area.model import area_of
+from sley.explore.area.model import Area, area_of
 from sley.explore.results.pareto import front
 from sley.explore.sweep.journal import DONE
 from sley.explore.sweep.sweep import Outcome
@@ -18,19 +19,28 @@ DESIGNS, FRONT = "designs", "pareto"
 """Names of files."""
 
 
-def rows(outcomes: Sequence[Outcome]) -> list[Row]:
-    """A row for each design, in the order of the search. ``pareto``: whether it is on the front."""
+def on_front(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Those on the Pareto front."""
     done = [outcome for outcome in outcomes if outcome.status == DONE]
-    on_front = dict(zip(map(id, done), front([list(one.objectives.values()) for one in done]), strict=True))
-    return [_row(number, one, on_front.get(id(one), False)) for number, one in enumerate(outcomes)]
+    best = front([list(one.objectives.values()) for one in done])
+    return [one for one, is_best in zip(done, best, strict=True) if is_best]
 
 
-def _row(number: int, one: Outcome, on_front: bool) -> Row:
+def rows(outcomes: Sequence[Outcome], synthesised: Mapping[int, Area] | None = None) -> list[Row]:
+    """A row for each design, in the order of the search. ``pareto``: whether it is on the front. ``synthesised``: areas
+    of some chips by their hash."""
+    best = set(map(id, on_front(outcomes)))
+    return [_row(number, one, id(one) in best, synthesised or {}) for number, one in enumerate(outcomes)]
+
+
+def _row(number: int, one: Outcome, best: bool, synthesised: Mapping[int, Area]) -> Row:
     parameters = {name: _cell(value) for name, value in one.point.items()}
-    row: Row = {"design": number, **parameters, "status": one.status, "pareto": on_front, **one.objectives}
+    row: Row = {"design": number, **parameters, "status": one.status, "pareto": best, **one.objectives}
     if one.design is not None and one.costs:
-        area = area_of(one.design.config)
-        row |= {"lut": area.lut, "ff": area.ff, "dsp": area.dsp, "bram": area.bram}
+        row |= asdict(area_of(one.design.config))
+        if one.design.config.hash in synthesised:
+            real = asdict(synthesised[one.design.config.hash])
+            row |= {f"{name} by synthesis": value for name, value in real.items()}
         for name, cost in one.costs.items():
             row |= {f"cycles of {name}": cost.cycles, f"bytes of {name}": cost.bytes, f"MACs of {name}": cost.macs}
     return row | {"reason": one.reason}
@@ -46,10 +56,12 @@ def columns(table: Sequence[Row]) -> list[str]:
     return [*names, "reason"]
 
 
-def write_tables(folder: Path, outcomes: Sequence[Outcome]) -> list[Path]:
+def write_tables(
+    folder: Path, outcomes: Sequence[Outcome], synthesised: Mapping[int, Area] | None = None
+) -> list[Path]:
     """Writes ``designs`` and ``pareto`` as CSV, and as Parquet where pyarrow is installed. Each file is there whole or
     not at all."""
-    table = rows(outcomes)
+    table = rows(outcomes, synthesised)
     written = []
     for name, part in ((DESIGNS, table), (FRONT, [row for row in table if row["pareto"]])):
         names = columns(table)
