@@ -15,6 +15,7 @@ from sley.bench.selftest.units.case import ACCUMULATOR, SCRATCHPAD, Bed, Case
 ROWS = 11
 """More than a reduction has partial results."""
 INT32, FP32 = WORD_TYPES
+SHIFTS = (BinaryOp.SHL, BinaryOp.SHR, BinaryOp.SAR)
 
 
 def vector_cases(config: ChipConfig) -> Iterator[Case]:
@@ -32,7 +33,7 @@ def _vector(bed: Bed, chain: Chain | None = None, **flags: Any) -> None:
     rows = min(ROWS, *(half - 1 for half in bed.half.values()))
     k.set(Unit.VECTOR, b_row=1)
     if chain is not None:
-        k.set(Unit.VECTOR, splat0=0x40400000, splat1=-3, splat2=0x3E800000, splat3=5)
+        k.set(Unit.VECTOR, splat0=0x3F800000, splat1=-3, splat2=0x3E800000, splat3=5)
         k.set(Unit.VECTOR, c_row=1, exchange=1, iota_base=-4, iota_row=2, iota_lane=-1)
         flags["chain"] = k.chain(chain)
     with k.scratch("from to") as (first, target):
@@ -115,11 +116,11 @@ def _chains(config: ChipConfig) -> Iterator[Case]:
         splat = Operand.SPLAT0 if dtype is FP32 else Operand.SPLAT3
         for op in OPERATIONS:
             yield case(f"{kind} {op.name.lower()}", Chain(op, Operand.B), **typed)
-            yield case(f"{kind} {op.name.lower()} of a splat", Chain(op, splat), **typed)
+            other = Operand.SPLAT3 if op in SHIFTS else splat
+            yield case(f"{kind} {op.name.lower()} of a splat", Chain(op, other), **typed)
             if op in ADDER_OPS:
-                yield case(
-                    f"{kind} second {op.name.lower()}", Chain(binary2=op, binary2_operand=Operand.LATE0), **typed
-                )
+                second = Chain(binary2=op, binary2_operand=Operand.LATE0, late0=Late.B)
+                yield case(f"{kind} second {op.name.lower()}", second, **typed)
         yield case(f"{kind} stage add", Chain(add=splat), **typed)
         yield case(f"{kind} stage relu", Chain(relu=True), **typed)
         for condition in Condition:
@@ -131,8 +132,9 @@ def _chains(config: ChipConfig) -> Iterator[Case]:
                 yield _reduction(kind, reduction, dtype)
     yield case("int32 product", Chain(multiply=Operand.SPLAT1, integer_product=True), dtype=INT32, out=INT32)
     for operand in (Operand.X, Operand.LATE0, Operand.SPLAT2, Operand.ROW1):
-        yield case(f"fp32 product with {operand.name.lower()}", Chain(multiply=operand))
-        yield case(f"fp32 second product with {operand.name.lower()}", Chain(multiply2=operand))
+        name = operand.name.lower()
+        yield case(f"fp32 product with {name}", Chain(multiply=operand, late0=Late.B))
+        yield case(f"fp32 second product with {name}", Chain(multiply2=operand, late0=Late.B))
     for lanes in Lanes:
         late = Late.A if lanes is not Lanes.BROADCAST else Late.B
         yield case(f"lanes {lanes.name.lower()}", Chain(multiply=Operand.LATE0, late0=late, late0_lanes=lanes))
