@@ -22,7 +22,7 @@ from sley.driver import BadRequest
 from sley.runtime.frameworks.from_onnx.fold import fold
 from sley.runtime.frameworks.from_torch.bound import BoundNetwork
 from sley.runtime.frameworks.from_torch.export import read_graph, read_module
-from sley.runtime.frameworks.from_torch.graphs import Fixed, split
+from sley.runtime.frameworks.from_torch.graphs import Fixed, make_dense, split
 from sley.runtime.frameworks.torch_device import engine as torch_engine
 from sley.runtime.frameworks.torch_device.storage import NAME
 from sley.runtime.networks.compilation import CompiledNetwork, compile_network
@@ -79,6 +79,7 @@ class CompiledGraph:
     def __init__(self, graph: torch.fx.GraphModule, engine: str, precision: str, training: bool = False) -> None:
         self.engine, self.precision, self.training = engine, precision, training
         self.graph, self.returned = split(graph)
+        self._orders = make_dense(self.graph) if training else {}
         self.outputs = len({one.value for one in self.returned if one.kind == "result"})
         self._key: Any = None
         self._held: list[Any] = []
@@ -88,7 +89,7 @@ class CompiledGraph:
     def __call__(self, *arguments: Any) -> Any:
         """Runs it."""
         free = self.prepare(arguments)
-        results = self._results([arguments[place] for place in free]) if self.outputs else []
+        results = self._results([self._dense(arguments, place) for place in free]) if self.outputs else []
         return tuple(one.of(arguments, results) for one in self.returned)
 
     def prepare(self, arguments: Sequence[Any]) -> list[int]:
@@ -113,10 +114,15 @@ class CompiledGraph:
             self._held = [value for place, value in enumerate(arguments) if place not in free]  # keep their identity
         return free
 
+    def _dense(self, arguments: Sequence[Any], place: int) -> torch.Tensor:
+        value: torch.Tensor = arguments[place]
+        return value.permute(self._orders[place]) if place in self._orders else value
+
     def _compile(self, arguments: Sequence[Any], free: Sequence[int], there: bool) -> None:
         module = Fixed(self.graph, arguments, free)
         read = read_graph if self.training else read_module
-        network = read(module, [torch.zeros(arguments[p].shape, dtype=arguments[p].dtype) for p in free])
+        dense = [self._dense(arguments, place) for place in free]
+        network = read(module, [torch.zeros(value.shape, dtype=value.dtype) for value in dense])
         if there and self.engine != torch_engine.engine():
             raise BadRequest(
                 f"tensors on {torch_engine.engine()}, and the option engine is {self.engine}: leave it out"

@@ -41,6 +41,25 @@ VIEWS = (aten.t.default, aten.transpose.int, aten.permute.default, aten.detach.d
 """Those of arguments that a graph may return: what they show is not copied."""
 
 
+def make_dense(graph: GraphModule) -> dict[int, tuple[int, ...]]:
+    """Lets the graph take each argument that is a transposed array as that array, and transpose it itself, which costs
+    the device nothing. Returns how the axes of which arguments are to be permuted before a call."""
+    found: dict[int, tuple[int, ...]] = {}
+    for place, node in enumerate([node for node in graph.graph.nodes if node.op == "placeholder"]):
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor) or value.is_contiguous():
+            continue
+        order = tuple(sorted(range(value.dim()), key=lambda axis: -value.stride(axis)))
+        if not value.permute(order).is_contiguous():
+            continue
+        found[place] = order
+        with graph.graph.inserting_after(node):
+            back = graph.graph.call_function(aten.permute.default, (node, [order.index(a) for a in range(len(order))]))
+        node.replace_all_uses_with(back, delete_user_cb=lambda user, back=back: user is not back)
+    graph.recompile()
+    return found
+
+
 def split(graph: GraphModule) -> tuple[GraphModule, list[Returned]]:
     """The graph with each result once, and how what it returned is made of results and arguments.
 
