@@ -29,8 +29,8 @@ def run(small: bool) -> Result:
 
 
 TEXT = """\
-Causal flash attention of bf16 on `base` with memories of twice as many rows, 12 heads of 512 tokens and 64 elements. A chain takes a lane for each
-column of the array, so lanes and array grow together, and so does the bus: a row passes in a cycle. The functions
-are all of `base`, or those that attention calls. Area is that of the [fitted model](../guides/explore.md) for an
-ECP5."""
+Causal flash attention of bf16 on `base` with memories of twice as many rows, 12 heads of 512 tokens and 64
+elements. A chain takes a lane for each column of the array, so lanes and array grow together, and so does the
+bus: a row passes in a cycle. The functions are all of `base`, or those that attention calls. Area is that of the
+[fitted model](../guides/explore.md) for an ECP5."""
 STUDY = Study("vector-unit", "How many lanes, and which functions, does attention need?", TEXT, run)
