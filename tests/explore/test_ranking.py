@@ -10,7 +10,7 @@ from sley.abi.config import ChipConfig
 from sley.explore import Space
 from sley.explore.costs.cost import cost_of, measured
 from sley.explore.costs.workload import workload_of
-from sley.explore.search.search import sampled
+from sley.explore.search.listed import sampled
 from sley.explore.space.space import Design
 from sley.runtime import Device
 

@@ -10,7 +10,7 @@ from priced import Priced, space
 from sley.explore.results.pareto import front
 from sley.explore.results.picture import write_picture
 from sley.explore.results.table import rows
-from sley.explore.search.search import search_of
+from sley.explore.search.searches import search_of
 from sley.explore.sweep.journal import Journal
 from sley.explore.sweep.sweep import Sweep
 

@@ -6,7 +6,8 @@ import pytest
 from priced import space
 
 from sley.driver import BadRequest
-from sley.explore.search.search import SEARCHES, Costs, search_of
+from sley.explore.search.search import Costs
+from sley.explore.search.searches import SEARCHES, search_of
 from sley.explore.space.space import Point, Space
 
 SPACE = space(array=(4, 8, 16), latency=tuple(range(1, 201)), operand_types=(("int8",), ("int8", "bf16")))

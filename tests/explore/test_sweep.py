@@ -8,7 +8,7 @@ from priced import Priced, space
 
 from sley.driver import BadRequest
 from sley.explore.results.table import write_tables
-from sley.explore.search.search import search_of
+from sley.explore.search.searches import search_of
 from sley.explore.sweep.journal import DONE, FAILED, INFEASIBLE, Journal, Run
 from sley.explore.sweep.sweep import Outcome, Sweep
 from sley.explore.sweep.workers import Workers

@@ -9,7 +9,7 @@ import pytest
 
 from sley.driver import BadRequest
 from sley.explore.results.table import write_tables
-from sley.explore.search.search import search_of
+from sley.explore.search.searches import search_of
 from sley.explore.space.file import read_space
 from sley.explore.sweep import workers
 from sley.explore.sweep.journal import Journal

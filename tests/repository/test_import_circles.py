@@ -103,7 +103,7 @@ def test_no_circle_of_rooms(place: str) -> None:
         assert not folders, f"rooms of {place} import each other: {', '.join(sorted(circle))}"
 
 
-@pytest.mark.parametrize("portion", ["driver", "runtime", "sim", "fpga", "bench", "examples"])
+@pytest.mark.parametrize("portion", ["driver", "runtime", "sim", "fpga", "bench", "explore", "examples"])
 def test_no_circle_at_all(portion: str) -> None:
     assert circles(imports_of(portion)) == []
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from sley.abi import install
 
 ROOT = Path(__file__).parents[2]
-PORTIONS = ("abi", "hw", "driver", "runtime", "sim", "fpga", "bench", "examples")
+PORTIONS = ("abi", "hw", "driver", "runtime", "sim", "fpga", "bench", "explore", "examples")
 SOURCES = [path for portion in PORTIONS for path in sorted((ROOT / portion).rglob("*.py"))]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 FILES = [
     path
-    for portion in ("abi", "hw", "driver", "runtime", "sim", "fpga", "bench", "examples")
+    for portion in ("abi", "hw", "driver", "runtime", "sim", "fpga", "bench", "explore", "examples")
     for path in sorted((ROOT / portion).rglob("*.py"))
 ]
 GATEWARE = [path for path in FILES if path.is_relative_to(ROOT / "hw") or path.is_relative_to(ROOT / "fpga")]

@@ -14,7 +14,7 @@ from rich.table import Table
 from sley.abi.config import ChipConfig
 from sley.explore.area.model import Area, area_of
 from sley.explore.results.table import on_front, rows, write_tables
-from sley.explore.search.search import GRID, SEARCHES, search_of
+from sley.explore.search.searches import GRID, SEARCHES, search_of
 from sley.explore.sweep.journal import DONE, FAILED, Journal, Run
 from sley.explore.sweep.objectives import OBJECTIVES, check_objectives
 from sley.explore.sweep.sweep import Outcome, Sweep

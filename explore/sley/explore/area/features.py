@@ -7,11 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
+from sley.abi.instructions import INSTRUCTION_BYTES
 from sley.abi.types import ElementType
 
 Feature = Callable[[ChipConfig], float]
 WIDTHS = ((36, 512), (18, 1024), (9, 2048), (4, 4096), (2, 8192), (1, 16384))
 """Bits and words of a block RAM of an ECP5, as Yosys uses it with a read and a write port."""
+LEAST_WORDS = 64
+"""Of a bank that is in block RAM; shallower ones are in LUTs."""
 LUT_WORDS = 16
 """Words of a queue that is in LUTs; longer ones are in block RAM."""
 
@@ -31,15 +34,22 @@ def _banks(kind: str) -> dict[str, Feature]:
     def bytes_of(config: ChipConfig) -> int:
         return config.row_bytes if kind == "scratchpad" else config.accumulator_row_bytes
 
+    def words(config: ChipConfig) -> int:
+        return int(getattr(config, f"{kind}_rows") // getattr(config, f"{kind}_banks"))
+
     def blocks(config: ChipConfig) -> float:
-        rows, banks = getattr(config, f"{kind}_rows"), getattr(config, f"{kind}_banks")
-        return float(banks * block_rams(rows // banks, 8 * bytes_of(config)))
+        deep = words(config) >= LEAST_WORDS
+        return float(deep * getattr(config, f"{kind}_banks") * block_rams(words(config), 8 * bytes_of(config)))
+
+    def shallow(config: ChipConfig) -> float:
+        return float((words(config) < LEAST_WORDS) * getattr(config, f"{kind}_rows") * 8 * bytes_of(config))
 
     return {
         "one": lambda config: 1.0,
         "row bytes": lambda config: float(bytes_of(config)),
         "bytes of all banks": lambda config: float(bytes_of(config) * getattr(config, f"{kind}_banks")),
         "block RAMs": blocks,
+        "bits in LUTs": shallow,
     }
 
 
@@ -59,14 +69,16 @@ FEATURES: dict[str, Feature] = {
     "functions of all lanes": lambda config: float(config.vector_lanes * len(config.vector_functions)),
     "chains": lambda config: float(config.vector_chains),
     "translations": lambda config: float(config.tlb_entries),
+    "wide translations": lambda config: float(config.tlb_entries * config.row_bytes),
     "program bits": lambda config: math.log2(config.program_words),
-    "program words": lambda config: float(config.program_words),
+    "program block RAMs": lambda config: float(block_rams(config.program_words, 8 * INSTRUCTION_BYTES)),
     "queues": lambda config: float(config.queues),
     "contexts": lambda config: float(config.contexts),
     "cores": lambda config: float(config.cores),
     "several cores": lambda config: float(config.cores > 1),
     "nodes": lambda config: float(config.cores + 2),
     "bytes of all nodes": lambda config: float((config.cores + 2) * config.row_bytes),
+    "bytes of many nodes": lambda config: float((config.cores > 1) * (config.cores + 2) * config.row_bytes),
     "short queue": lambda config: float(config.unit_queue <= LUT_WORDS),
     "long queue": lambda config: float(config.unit_queue > LUT_WORDS),
 }
@@ -94,7 +106,7 @@ class Part:
 _MOVER = ("one", "row bytes", "bf16", "gather")
 _SCRATCHPAD, _ACCUMULATORS = _banks("scratchpad"), _banks("accumulator")
 PARTS: dict[str, Part] = {
-    "sequencer": Part(("one", "row bytes", "program bits", "queues")),
+    "sequencer": Part(("one", "row bytes", "program bits", "program block RAMs")),
     "load": Part(_MOVER),
     "store": Part(_MOVER),
     "matrix": Part(("array", "elements", "columns with bf16", "elements with bf16")),
@@ -115,14 +127,14 @@ PARTS: dict[str, Part] = {
     "fetch-reader": Part(("one", "row bytes")),
     "load-reader": Part(("one", "row bytes")),
     "writer": Part(("one", "row bytes")),
-    "node-port": Part(("one", "row bytes", "translations")),
+    "node-port": Part(("one", "row bytes", "translations", "wide translations")),
     "semaphores": Part(("one",)),
     "scrub": Part(("one",)),
     "counters": Part(("one",)),
     "core": Part(("one",)),
     "command": Part(("one", "row bytes", "queues", "contexts", "cores"), in_core=False),
     "gateway": Part(("one", "row bytes", "contexts", "several cores"), in_core=False),
-    "mesh": Part(("nodes", "bytes of all nodes", "several cores"), in_core=False),
+    "mesh": Part(("nodes", "bytes of all nodes", "bytes of many nodes", "several cores"), in_core=False),
     "bank": Part(("one", "queues", "contexts"), in_core=False),
     "bus-counters": Part(("one",), in_core=False),
     "target": Part(("one",), in_core=False),

@@ -85,7 +85,11 @@ class Processes:
                         )
 
     def close(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        """What still runs ends at once: nothing of it is kept."""
+        running = list((self._pool._processes or {}).values())
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in running:
+            process.terminate()
 
 
 class Cluster:
