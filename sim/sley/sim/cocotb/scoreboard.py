@@ -84,7 +84,7 @@ def check(got: Found, wanted: Found, cycles: bool) -> None:
     if kinds[0] != kinds[1]:
         raise ScoreboardError(f"the chip found {kinds[0]} where the model found {kinds[1]}")
     flat = [np.ascontiguousarray(found.values).reshape(-1) for found in (got, wanted)]
-    bits = [values.view(np.uint8).reshape(values.size, -1) for values in flat]
+    bits = [values.view(np.uint8).reshape(values.size, values.itemsize) for values in flat]
     differ = np.flatnonzero((bits[0] != bits[1]).any(1))
     if differ.size:
         shown = ", ".join(
