@@ -61,7 +61,7 @@ def test_block_rams(words: int, bits: int, blocks: int) -> None:
         {"queues": 4},
         {"contexts": 8},
         {"scratchpad_rows": 4096},
-        {"accumulator_rows": 1024},
+        {"accumulator_rows": 4096},
         {"cores_x": 2},
         {"program_words": 1024},
     ],

@@ -15,10 +15,9 @@ from sley.explore.space.space import Design
 from sley.runtime import Device
 
 SPACE = Space(
-    ChipConfig(name="chip", operand_types=("int8", "bf16"), vector_chains=4, queues=1, contexts=2),
+    ChipConfig(name="chip", operand_types=("int8", "bf16"), vector_chains=4, unit_queue=2, queues=1, contexts=2),
     {
         "scratchpad_rows": (64, 512),
-        "unit_queue": (2, 8),
         "latency": tuple(range(1, 200)),
         "burst_gap": (0, 1, 4, 16),
         "bandwidth": (0, 2, 4),
@@ -38,7 +37,12 @@ def on_rtl(design: Design, folder: Path) -> list[int]:
     for workload in SPACE.workloads:
         with Device.open(f"fast:{path}?memory=1G{options}") as device:
             cost = measured(device, workload, design.precision)
-        assert cost == cost_of(workload, design.config, design.precision, design.timing)
+        model = cost_of(workload, design.config, design.precision, design.timing)
+        assert (model.cycles, model.counters.cores, model.counters.chip) == (
+            cost.cycles,
+            cost.counters.cores,
+            cost.counters.chip,
+        )
         found.append(cost.cycles)
     return found
 

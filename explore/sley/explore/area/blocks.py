@@ -15,7 +15,8 @@ from sley.hw.core.unit_front import UnitFront
 from sley.hw.counters.bus import BusCounters
 from sley.hw.memory.reader import MemoryReader
 
-SAME = ("sequencer", "load", "store", "matrix", "vector", "scratchpad", "accumulators", "writer", "node-port")
+SAME_OF_UNITS = ("sequencer", "load", "store", "matrix", "vector", "function")
+SAME_OF_MEMORY = ("scratchpad", "accumulators", "writer", "node-port")
 SAME_OF_CHIP = ("counters", "command", "gateway", "mesh")
 """Called the same by ``sley fpga area``."""
 
@@ -25,7 +26,7 @@ def _fetch_reader(config: ChipConfig) -> MemoryReader:
 
 
 GATEWARE: dict[str, Callable[[ChipConfig], Any]] = {
-    **{name: BLOCKS[name] for name in (*SAME, *SAME_OF_CHIP)},
+    **{name: BLOCKS[name] for name in (*SAME_OF_UNITS, *SAME_OF_MEMORY, *SAME_OF_CHIP)},
     "front": lambda config: UnitFront(Unit.LOAD, config.unit_queue, config.program_words),
     "fetch-reader": _fetch_reader,
     "load-reader": lambda config: MemoryReader(config, tag=LOAD, source=NODE),

@@ -65,8 +65,8 @@ FEATURES: dict[str, Feature] = {
     "lanes": lambda config: float(config.vector_lanes),
     "lanes with bf16": lambda config: float(config.vector_lanes * _bf16(config)),
     "lanes with chains": lambda config: float(config.vector_lanes * bool(config.vector_chains)),
-    "lanes with functions": lambda config: float(config.vector_lanes * bool(config.vector_functions)),
-    "functions of all lanes": lambda config: float(config.vector_lanes * len(config.vector_functions)),
+    "any function": lambda config: float(bool(config.vector_functions)),
+    "functions": lambda config: float(len(config.vector_functions)),
     "chains": lambda config: float(config.vector_chains),
     "translations": lambda config: float(config.tlb_entries),
     "wide translations": lambda config: float(config.tlb_entries * config.row_bytes),
@@ -87,11 +87,13 @@ FEATURES: dict[str, Feature] = {
 
 @dataclass(frozen=True)
 class Part:
-    """A block: the features that it grows with, and how many there are, in each core if ``in_core``."""
+    """A block: the features that it grows with, and how many there are, in each core if ``in_core``, in each lane of
+    its vector unit if ``in_lane``."""
 
     features: tuple[str, ...]
     in_core: bool = True
     each: int = 1
+    in_lane: bool = False
     own: Mapping[str, Feature] | None = None
 
     def values(self, config: ChipConfig) -> list[float]:
@@ -100,7 +102,8 @@ class Part:
 
     def count(self, config: ChipConfig) -> int:
         """How many a chip has."""
-        return self.each * (config.cores if self.in_core else 1)
+        lanes = config.vector_lanes if self.in_lane else 1
+        return self.each * lanes * (config.cores if self.in_core else 1)
 
 
 _MOVER = ("one", "row bytes", "bf16", "gather")
@@ -110,17 +113,8 @@ PARTS: dict[str, Part] = {
     "load": Part(_MOVER),
     "store": Part(_MOVER),
     "matrix": Part(("array", "elements", "columns with bf16", "elements with bf16")),
-    "vector": Part(
-        (
-            "one",
-            "array",
-            "lanes",
-            "lanes with bf16",
-            "lanes with chains",
-            "lanes with functions",
-            "functions of all lanes",
-        )
-    ),
+    "vector": Part(("one", "array", "lanes", "lanes with bf16", "lanes with chains")),
+    "function": Part(("any function", "functions"), in_lane=True),
     "scratchpad": Part(tuple(_SCRATCHPAD), own=_SCRATCHPAD),
     "accumulators": Part(tuple(_ACCUMULATORS), own=_ACCUMULATORS),
     "front": Part(("short queue", "long queue"), each=4),

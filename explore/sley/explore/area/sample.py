@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from sley.abi.config import ChipConfig
+from sley.abi.functions.table import Function
 
 CENTRE = ChipConfig(name="centre")
 Changes = dict[str, object]
@@ -15,6 +16,17 @@ def _array(n: int, **more: object) -> Changes:
 
 SIZES: tuple[Changes, ...] = (_array(4), _array(8), _array(16))
 WIDE: Changes = _array(16, **BF16)
+EDGE: Changes = _array(8, **BF16, scratchpad_rows=2048, accumulator_rows=512)
+EDGE_LISTS: Changes = {**EDGE, "gather": True}
+BASE: Changes = _array(16, **BF16, scratchpad_rows=4096, accumulator_rows=1024)
+BASE_LISTS: Changes = {**BASE, "gather": True}
+FUNCTIONS = (
+    tuple(function.name.lower() for function in Function),
+    ("exp2", "reciprocal", "rsqrt", "normal_cdf"),
+    ("tanh", "sigmoid", "normal_cdf"),
+    ("exp2", "reciprocal", "rsqrt"),
+    *((function.name.lower(),) for function in Function),
+)
 SAMPLE: dict[str, tuple[Changes, ...]] = {
     "semaphores": ({},),
     "counters": ({},),
@@ -43,6 +55,7 @@ SAMPLE: dict[str, tuple[Changes, ...]] = {
     ),
     "scratchpad": (
         {},
+        {"gather": True},
         {"scratchpad_rows": 2048},
         {"scratchpad_banks": 8},
         _array(8),
@@ -52,28 +65,28 @@ SAMPLE: dict[str, tuple[Changes, ...]] = {
     ),
     "accumulators": (
         {},
-        _array(8, accumulator_rows=512),
         {"accumulator_banks": 4},
         _array(16, accumulator_rows=256),
-        _array(8, **BF16, accumulator_rows=512, gather=True),
+        EDGE,
+        EDGE_LISTS,
+        BASE,
+        BASE_LISTS,
     ),
     "gateway": ({}, _array(16), {"contexts": 8}, {"cores_x": 2, "cores_y": 2}),
-    "sequencer": ({}, {"program_words": 1024}, _array(16), {"queues": 8}),
-    "load": ({}, _array(8), _array(16), BF16, _array(8, **BF16), {"gather": True}),
-    "store": ({}, _array(8), _array(16), BF16, _array(8, **BF16), {"gather": True}),
+    "sequencer": ({}, {"program_words": 1024}, _array(16)),
+    "load": ({}, {"gather": True}, _array(8), EDGE, EDGE_LISTS, BASE, BASE_LISTS),
+    "store": ({}, {"gather": True}, _array(8), EDGE, EDGE_LISTS, BASE, BASE_LISTS),
     "command": ({}, {"queues": 8}, {"contexts": 8}, _array(8), _array(16), {"cores_x": 2, "cores_y": 2}),
     "matrix": ({}, _array(8), BF16, _array(16), _array(8, **BF16)),
     "vector": (
         {"vector_lanes": 1},
         {},
-        _array(8, vector_lanes=1),
         BF16,
-        _array(8),
+        _array(8, vector_lanes=1),
         {"vector_chains": 15},
-        {"vector_chains": 15, "vector_functions": ("exp2",)},
-        {"vector_chains": 15, "vector_functions": ("exp2", "reciprocal", "rsqrt", "tanh")},
         {"vector_chains": 4, **BF16},
     ),
+    "function": tuple(_array(16, **BF16, vector_chains=15, vector_functions=names) for names in FUNCTIONS),
 }
 """By block: changes of ``CENTRE``."""
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import sley.abi.config
 import sley.driver.device
+import sley.explore.costs.workload
 import sley.runtime.cache
 import sley.sim.errors
 from sley.sim.build.cache import digest
 
-PORTIONS = (sley.abi.config, sley.driver.device, sley.runtime.cache, sley.sim.errors)
-"""A file at the top of each portion that decides."""
+PORTIONS = (sley.abi.config, sley.driver.device, sley.runtime.cache, sley.sim.errors, sley.explore.costs.workload)
+"""A file at the top of each folder that decides."""
 SUFFIXES = (".py", ".h", ".c")
 
 
