@@ -23,8 +23,8 @@ HELD_OUT = {
     "edge1": (EDGE.replace(operand_types=("int8",)), (34_371, 28_189, 72, 114)),
     "edgebf1": (EDGE, (73_087, 65_585, 136, 161)),
 }
-"""Systems with 128 KiB on an ECPIX-5 as placed, of docs/reference/fpga.md, whose arrays have all the DSP blocks that they
-like."""
+"""Systems with 128 KiB on an ECPIX-5 as placed, of docs/reference/fpga.md, whose arrays have a DSP block for each
+product."""
 
 
 def test_the_coefficients_are_those_of_the_sample() -> None:
