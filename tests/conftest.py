@@ -1,5 +1,6 @@
 """Fixtures that tests of several layers share."""
 
+import atexit
 import gc
 import math
 import os
@@ -22,7 +23,6 @@ from sley.hw.testing.streams import WATCHES, compiled
 from sley.runtime import blas
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
-from sley.sim.build.cache import cache_folder
 from sley.sim.model.cycles import twins
 from sley.sim.testing.product import Product
 
@@ -51,8 +51,9 @@ def pytest_configure(config: pytest.Config) -> None:
     gc.set_threshold(*GARBAGE)
     WATCHES.append(twins.watch)
     os.environ.setdefault("SLEY_TIER", "first")  # no compiler in the background, and no design compiled twice
-    if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):  # else each of hundreds of processes compiles all of Sley anew
-        os.environ["PYTHONPYCACHEPREFIX"] = str(cache_folder() / "bytecode")
+    # Else each of hundreds of processes compiles all of Sley anew. In another folder than Python's own, packages would
+    # be compiled once more that pip has compiled.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if config.getoption("numprocesses", None):
         for tool in TOOLS:
             prepared(tool)
@@ -83,6 +84,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if not item.get_closest_marker("campaign")]
     long = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in long)
+
+
+def pytest_collection_finish() -> None:
+    """What is here now, modules and some ten thousand tests, stays to the end: the search for garbage leaves it out."""
+    gc.freeze()
+    atexit.register(gc.unfreeze)  # at the end packages look for objects of theirs that are left
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

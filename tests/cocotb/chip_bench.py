@@ -1,37 +1,36 @@
 """A bench to copy: the chip of preset nano, driven by the driver's own code over cocotb."""
 
 import random
-from collections.abc import Iterator
 
 import cocotb
 import numpy as np
 from cocotb.task import bridge
-from cocotb_transport import CocotbTransport
 
 from sley.abi.config import preset
 from sley.driver.device import Driver
 from sley.driver.hardware.probe import probe
 from sley.runtime import blas
 from sley.runtime.device.device import Device
+from sley.sim.cocotb.axi_transport import AxiTransport
 
 
 @cocotb.test(timeout_time=100, timeout_unit="us")
 async def probe_finds_the_chip(dut):
-    transport = CocotbTransport(dut)
+    transport = AxiTransport(dut)
     await transport.reset()
     assert await bridge(probe)(transport) == preset("nano")
 
 
 @cocotb.test(timeout_time=100, timeout_unit="us")
 async def memory_keeps_what_was_written(dut):
-    transport = CocotbTransport(dut)
+    transport = AxiTransport(dut)
     await transport.reset()
     data = random.Random(1).randbytes(100)
     transport.write_memory(1001, data)
     assert transport.read_memory(1001, 100) == data
 
 
-def multiply(transport: CocotbTransport) -> None:
+def multiply(transport: AxiTransport) -> None:
     """A session of the runtime: products of odd shapes, through driver, rings and doorbells."""
     values = np.random.default_rng(4)
     with Device(Driver(transport, hang_cycles=20_000)) as device:
@@ -43,29 +42,14 @@ def multiply(transport: CocotbTransport) -> None:
 
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def products_are_exact(dut):
-    transport = CocotbTransport(dut)
+    transport = AxiTransport(dut)
     await transport.reset()
     await bridge(multiply)(transport)
 
 
-def gaps(seed: int) -> Iterator[bool]:
-    """Whether a channel pauses, cycle by cycle."""
-    chance = random.Random(seed)
-    while True:
-        yield chance.random() < 0.4
-
-
 @cocotb.test(timeout_time=1, timeout_unit="ms")
 async def products_are_exact_with_gaps_on_every_channel(dut):
-    transport = CocotbTransport(dut)
+    transport = AxiTransport(dut)
     await transport.reset()
-    ram, host = transport.ram, transport.host
-    channels = (
-        *(ram.write_if.aw_channel, ram.write_if.w_channel, ram.write_if.b_channel),
-        *(ram.read_if.ar_channel, ram.read_if.r_channel),
-        *(host.write_if.aw_channel, host.write_if.w_channel, host.write_if.b_channel),
-        *(host.read_if.ar_channel, host.read_if.r_channel),
-    )
-    for seed, channel in enumerate(channels):
-        channel.set_pause_generator(gaps(seed))
+    transport.disturb(seed=1)
     await bridge(multiply)(transport)

@@ -18,7 +18,7 @@ from sley.sim.engines.design_text import cached_verilog
 needs_verilator = pytest.mark.skipif(not (find_compiler() and find_verilator()), reason="no C++ compiler or Verilator")
 
 
-@pytest.mark.slow
+@pytest.mark.campaign  # a slow test runs the same bench by the command of the guide
 @needs_verilator
 def test_chip(tmp_path: Path) -> None:
     run_chip_bench(cached_verilog(preset("nano")), "chip_bench", tmp_path)

@@ -74,7 +74,11 @@ class Posted(Everything):
 
 
 @pytest.mark.parametrize(
-    ("machine", "scripts"), [(Work, 80), (Memory, 80), (Shared, 80), (Everything, 60), (Posted, 20)]
+    ("machine", "scripts"),
+    [
+        *((Work, 25), (Memory, 25), (Shared, 25), (Everything, 25), (Posted, 10)),
+        *(pytest.param(machine, 80, marks=pytest.mark.slow) for machine in (Work, Memory, Shared, Everything)),
+    ],
 )
 def test_random_use(machine: type[Any], scripts: int) -> None:
     run_state_machine_as_test(machine, settings=settings(SETTINGS, max_examples=scripts))

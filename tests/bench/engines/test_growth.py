@@ -31,7 +31,7 @@ def test_chips_that_grow() -> None:
     assert len(names) == len(arrays + cores)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_growth_command(tmp_path: Path) -> None:
     picture = tmp_path / "growth.png"
     arguments = ["bench", "growth", "--largest", "4", "--most", "1", "--size", "8", "--plot", str(picture)]

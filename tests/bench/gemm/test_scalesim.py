@@ -118,7 +118,7 @@ def test_without_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         environment(None, print)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_the_real_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLEY_CACHE", str(tmp_path))
     python = environment(None, print)

@@ -41,8 +41,9 @@ def test_bitstream_and_report(board: str, mhz: int, dense: bool, cells: dict[str
     assert made.path.delay == pytest.approx(1000 / made.fmax, abs=0.01)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dense", [False, True])
+@pytest.mark.parametrize(
+    "dense", [pytest.param(False, marks=pytest.mark.campaign), pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_sdram_on_its_pins(dense: bool, tmp_path: Path) -> None:
     """All pins of the part are placed, with a register in the I/O cell of each, that of the clock too."""
     board = BOARDS["ulx3s"]

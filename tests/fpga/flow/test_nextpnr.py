@@ -69,8 +69,11 @@ def test_routing_goes_on_from_the_placement() -> None:
 
 @pytest.mark.parametrize(
     ("tight", "scarce", "annealed", "refined"),
-    [(1.0, -1.0, False, True), (-1.0, 1.0, True, True), (-1.0, -1.0, True, False)],
-    ids=["room", "tight", "scarce"],
+    [
+        pytest.param(1.0, -1.0, False, True, id="room"),
+        pytest.param(-1.0, 1.0, True, True, id="tight", marks=pytest.mark.slow),
+        pytest.param(-1.0, -1.0, True, False, id="scarce", marks=pytest.mark.slow),
+    ],
 )
 def test_what_is_placed_is_annealed_if_wires_are_tight_and_refined_if_they_are_not_scarce(
     tight: float, scarce: float, annealed: bool, refined: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

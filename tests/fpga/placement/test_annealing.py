@@ -40,7 +40,7 @@ def fixed(design: PlacedDesign, name: str, place: str, data: str = "") -> None:
     design.add(name, "TRELLIS_FF", place, {}, {"BEL": place}, Q=name, CLK="clk", M=data)
 
 
-@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))])
 def test_random_designs_stay_legal_and_have_less_wire(seed: int) -> None:
     before, after = (Placement(random_design(seed).design) for _ in range(2))
     made = anneal(after)

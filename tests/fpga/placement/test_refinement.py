@@ -31,6 +31,7 @@ def detour(middle: str) -> PlacedDesign:
     return design
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_random_designs_stay_legal_and_become_no_slower(seed: int) -> None:
     before, after = (Placement(random_design(seed).design) for _ in range(2))

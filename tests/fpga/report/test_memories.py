@@ -11,6 +11,7 @@ from sley.hw.core.sram.sram import BankedSram
 from sley.hw.stream.fifo import LUT_WORDS, StreamFIFO
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize("banks", [1, 2, 4])
 def test_no_bypass_for_a_race(banks: int, tmp_path: Path) -> None:
     """A bank is a block RAM and its output register, and two LUTs a bit choose among four of them."""
@@ -24,6 +25,7 @@ def test_no_bypass_for_a_race(banks: int, tmp_path: Path) -> None:
     assert made.lut <= width * (banks + readers * (banks // 2)) + 70 * banks + 20
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("banks", [2, 4])
 def test_readers_of_parts(banks: int, tmp_path: Path) -> None:
     """They take a register for each bank, its parts joined by OR, and choose among the banks what they get of each."""

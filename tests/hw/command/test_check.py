@@ -177,6 +177,7 @@ def test_gangs_fill_the_chip() -> None:
     assert [code == FaultCode.NONE for code, _ in got] == [grid[:2] == (3, 2) for grid in grids]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("array", [4, 16, 32])
 @pytest.mark.parametrize("addr_bits", [20, 31, 32])
 def test_ends_of_the_address_space(addr_bits: int, array: int) -> None:
@@ -192,6 +193,7 @@ def test_ends_of_the_address_space(addr_bits: int, array: int) -> None:
     assert [code for code, _ in got] == expected
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize("array", [4, 16, 64])
 def test_every_reserved_bit(array: int) -> None:
     packets, expected = [], []

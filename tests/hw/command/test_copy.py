@@ -93,6 +93,7 @@ class Bench:
                 return self.bench.cycle - begun, error, of_read
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("config", [NANO, EDGE, SINGLE], ids=["nano", "edge", "single"])
 @pytest.mark.parametrize("gaps", [0.0, 0.4])
 def test_copies_and_fills(config: ChipConfig, gaps: float) -> None:

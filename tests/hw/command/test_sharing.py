@@ -186,9 +186,9 @@ def test_urgent_packets_first_and_nobody_starves() -> None:
         await host.write(ctx, "QUEUE1.OWNER", context=0, priority=3)
         await host.open(ctx, 0, base=0x1000, log2=4)
         await host.open(ctx, 1, base=0x2000, log2=6)
-        for _ in range(60):
+        for _ in range(50):
             host.put(1, signal(0x98, 1))
-        for _ in range(6):
+        for _ in range(4):
             host.put(0, signal(0x90, 1))
         await host.ring(ctx, 1)
         await host.ring(ctx, 0)
@@ -198,7 +198,7 @@ def test_urgent_packets_first_and_nobody_starves() -> None:
     places = [k for k, burst in enumerate(host.memory.writes) if burst.addr == 0x90]
     assert [after - before for before, after in pairwise(places)][:2] == [PATIENCE + 1] * 2
     assert places[0] <= PATIENCE + 1
-    assert places[-1] == 65
+    assert places[-1] == 53
 
 
 def test_a_copy_behind_one_that_was_interrupted_begins_anew() -> None:
@@ -242,7 +242,7 @@ def test_a_count_of_one_waits_for_nothing() -> None:
     assert raised[0] == raised[1]
 
 
-@pytest.mark.parametrize("count", [0, 1, 3])
+@pytest.mark.parametrize("count", [pytest.param(0, marks=pytest.mark.slow), 1, 3])  # 0 is like 1, see above
 def test_interrupts_told_together(count: int) -> None:
     """The line rises with the third fence, or so many cycles after the first; an error is told at once."""
     host = CommandBench(NANO, size=0x2000, latency=(4, 4))

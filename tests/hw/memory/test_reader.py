@@ -79,6 +79,7 @@ def test_every_length(offset: int) -> None:
     assert [(x.data, x.last) for x in got.items] == expected
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(
     "config", [NANO, EDGE, NANO.replace(max_burst=1), NANO.replace(max_burst=2)], ids=lambda c: f"{c.name}{c.max_burst}"
 )

@@ -9,6 +9,7 @@ from sley.driver import BadRequest, Counters
 from sley.driver.errors import NoCycleCounts
 from sley.driver.observe.counters import CORE_GROUPS
 from sley.runtime import energy
+from sley.runtime.energy.activity import Access
 
 BASE, QUAD = preset("base"), preset("quad")
 CYCLES = 1000
@@ -73,6 +74,9 @@ def test_rows_of_memories(kind: Rows) -> None:
     found = energy.estimate(counters(**{f"ROWS_{kind.name}": 7}), BASE)  # type: ignore[arg-type]
     unit, words = ("scratchpad", 4) if "SCRATCHPAD" in kind.name else ("accumulators", 8)
     assert found.by_unit[unit] == found.joules == pytest.approx(7 * words * 20e-12)
+    (spent,) = found.spent
+    assert isinstance(spent.activity.item, Access)
+    assert spent.activity.item.write == ("WRITTEN" in kind.name)
 
 
 def test_work_of_the_vector_unit() -> None:

@@ -1,6 +1,7 @@
 """PyTorch's PT2E flow with the quantizer for Sley: networks on int8 that give what converted modules give."""
 
 import warnings
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ from sley.runtime import Device
 from sley.runtime.networks.compilation import compile_network
 
 torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {extra('torch')}")
-pytest.importorskip("torchao", reason=f"torchao is not installed: {extra('quant')}")
+if find_spec("torchao") is None:  # not imported yet: that takes seconds, in each run of any tests
+    pytest.skip(f"torchao is not installed: {extra('quant')}", allow_module_level=True)
 pytest.importorskip("onnxscript", reason=f"onnxscript is not installed: {extra('quant')}")
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]

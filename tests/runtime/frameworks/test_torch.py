@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from sley.abi.install import extra
-from sley.driver import BadRequest
 from sley.runtime import Device
 
 torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {extra('torch')}")
@@ -40,7 +39,7 @@ def close(found: tuple["torch.Tensor", ...], right: tuple["torch.Tensor", ...]) 
 
 
 def test_compile(small: Small) -> None:
-    """Equal to PyTorch; again for other shapes, and for parameters that were changed; gradients are refused."""
+    """Equal to PyTorch; again for other shapes, and for parameters that were changed."""
     torch._dynamo.reset()
     compiled = torch.compile(small, backend="sley", options=OPTIONS, dynamic=False)
     x, numbers = torch.randn(2, 3, 8, 8), torch.tensor([3, 7])
@@ -48,8 +47,6 @@ def test_compile(small: Small) -> None:
         close(compiled(x, numbers), small(x, numbers))
         small.linear.weight.mul_(2)
         close(compiled(x, numbers), small(x, numbers))
-    with pytest.raises(BadRequest, match="gradients through the backend sley"):
-        compiled(x, numbers)
 
 
 def test_options() -> None:

@@ -22,7 +22,13 @@ def test_on_the_model(base: Device, first: int) -> None:
         agree(base, kernel.function, kernel.arrays)
 
 
-@pytest.mark.parametrize("first", [pytest.param(first, marks=slow) for first in range(0, 24, 4)])
+@pytest.mark.parametrize(
+    "first",
+    [
+        *(pytest.param(first, marks=slow) for first in (0, 4)),
+        *(pytest.param(first, marks=pytest.mark.campaign) for first in range(8, 24, 4)),
+    ],
+)
 def test_on_random_chips(tmp_path: Path, first: int) -> None:
     """What does not fit is refused; most fits."""
     seen = Counter[str]()

@@ -29,7 +29,7 @@ needs_compiler = pytest.mark.skipif(not find_c_compiler(), reason="no C compiler
     [
         # Four of its cores are in the square of test_lockstep_quad, and with a reset it is compared with pysim below.
         pytest.param("nano", 10, 30_000, 40, False, marks=pytest.mark.campaign),
-        pytest.param("edge", 6, 30_000, 70, True, marks=pytest.mark.slow),
+        pytest.param("edge", 3, 30_000, 70, True, marks=pytest.mark.slow),
         pytest.param("edge", 20, 30_000, 70, True, marks=pytest.mark.campaign),
     ],
 )

@@ -93,7 +93,7 @@ class Link:
     ``timeout``: seconds of silence, beyond what the line needs, after which a reply counts as lost. A command or reply
     that is lost or damaged is asked for again; what was executed is not executed again, but for reads of memory. If
     that does not help, ``LinkError`` is raised, by every later call too. Attributes: ``identity``: what is at the other
-    end; ``given_up``: why, if that is so.
+    end; ``given_up``: why, if that is so; ``recoveries``: how often the link had to be put in order so far.
     """
 
     def __init__(self, port: Port, baud: int, timeout: float) -> None:
@@ -103,7 +103,7 @@ class Link:
         self._decoder = FrameDecoder()
         self._unanswered: deque[Request] = deque()
         self._fault = self.given_up = ""
-        self._recoveries = 0
+        self._recoveries = self.recoveries = 0
         self.identity = self._identify(0)
         self._next = self.identity.expected
         self._failures = self.identity.failures
@@ -266,6 +266,7 @@ class Link:
     def _recover(self) -> None:
         """After a loss: finds out how far the bridge has come, and sends again what it has not seen."""
         self._recoveries += 1
+        self.recoveries += 1
         if self._recoveries > RECOVERIES:
             raise self._give_up(
                 f": {self._unanswered[0]} was not answered after {RECOVERIES} tries; the line loses bytes: use a lower "

@@ -71,6 +71,11 @@ class FpgaTransport:
     def memory_bytes(self) -> int:
         return self.identity.memory_bytes
 
+    @property
+    def recoveries(self) -> int:
+        """How often the line lost or altered something since it was opened, and was put in order."""
+        return self._open().recoveries
+
     def read32(self, address: int) -> int:
         link = self._open()
         request = link.post(Code.READ_REGISTER, register_address(address), length=WORD_BYTES)

@@ -70,8 +70,13 @@ class Device(Client):
 
     @property
     def stream(self) -> Stream:
-        """The default stream: the first one, or that of ``using``."""
+        """The default stream: the first one, that of ``using``, or one that it was set to."""
         return self._current or self.streams[0]
+
+    @stream.setter
+    def stream(self, stream: Stream) -> None:
+        self.check_owner(stream)
+        self._current = stream
 
     @contextmanager
     def using(self, stream: Stream) -> Iterator[Stream]:

@@ -11,6 +11,7 @@ from sley.runtime.errors import KernelError
 FAMILIES = (
     "attention",
     "elementwise",
+    "gradients",
     "images",
     "matrices",
     "normalization",

@@ -13,6 +13,7 @@ from cocotb_tools.runner import get_runner
 from sley.abi import install
 from sley.abi.transport import EngineError
 from sley.sim.build.toolchain import Toolchain, find_compiler, find_verilator
+from sley.sim.cocotb.waveform import write_views
 
 SIMULATORS = ("icarus", "verilator")
 VERILATOR_ARGS = ("--no-timing", "-Wno-fatal", "-Wno-lint", "--output-split", "20000", "--output-split-cfuncs", "2500")
@@ -40,11 +41,13 @@ def run_bench(
     simulator: str | None = None,
     top: str = "sley",
     environment: dict[str, str] | None = None,
+    waves: bool = False,
 ) -> None:
     """Runs all cocotb tests of the Python ``module`` on a design; ``build`` is the folder for everything made.
 
     Relative paths are those of the working directory. ``simulator``: one of ``SIMULATORS``, or None for the first that
-    is installed. Raises ``BenchError``.
+    is installed. ``waves``: all signals go to a waveform in ``build``, with views of it, see ``write_views``. Raises
+    ``BenchError``.
     """
     build = build.absolute()  # cocotb's runner works in this folder, and the simulator is found on a PATH below it
     sources = [source.absolute() for source in sources]
@@ -75,6 +78,7 @@ def run_bench(
             build_args=arguments,
             timescale=("1ns", "1ps"),
             always=True,
+            waves=waves,
         )
         quiet = {"PYTHONWARNINGS": "ignore::DeprecationWarning"}  # cocotbext-axi still uses names of cocotb 1
         try:
@@ -84,10 +88,13 @@ def run_bench(
                 build_dir=build,
                 test_dir=build,
                 extra_env=quiet | (environment or {}),
+                waves=waves,
             )
             tests, failures = get_results(results)
         except (SystemExit, RuntimeError) as error:  # the simulator itself failed
             raise BenchError(f"{name} did not finish the cocotb tests of {module}") from error
+    if waves:
+        write_views(sources, top, build / {"icarus": f"{top}.fst", "verilator": "dump.vcd"}[name])
     if failures or not tests:
         raise BenchError(f"{failures} of {tests} cocotb tests of {module} failed")
 

@@ -24,13 +24,15 @@ class CycleTransport:
     """Blocking access to the chip ``dut``, for code that runs in a thread started with ``cocotb.task.bridge``.
 
     ``await reset()`` first; ``cycles`` counts from there. Host and memory keep the rules of the engines (see
-    docs/theory/engines.md), so that a program takes as many cycles here as on any engine. ``memory`` is device memory.
+    docs/theory/engines.md), so that a program takes as many cycles here as on any engine. ``memory`` is device memory,
+    ``timing`` its rule.
     """
 
     def __init__(self, dut: Any, memory_bytes: int = 1 << 20, timing: DramTiming | None = None) -> None:
         self.dut = dut
         self.memory = bytearray(memory_bytes)
-        self._dram = Dram(self.memory, len(dut.m_axi_wdata) // 8, timing or DramTiming())
+        self.timing = timing or DramTiming()
+        self._dram = Dram(self.memory, len(dut.m_axi_wdata) // 8, self.timing)
         self._driven = dict.fromkeys(OUTPUTS, 0)
 
     @property

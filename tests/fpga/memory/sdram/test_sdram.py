@@ -250,6 +250,7 @@ def column_commands(bench: StreamBench, dut: SdramBench) -> list[tuple[int, str]
     return found
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("mhz", [25, 133])
 @pytest.mark.parametrize(("config", "beats"), [(NANO, 1), (NANO, 16), (EDGE, 4), (WIDE, 4)], ids=lambda x: str(x)[:9])
 @pytest.mark.parametrize("write", [False, True])

@@ -197,15 +197,19 @@ def blocks_of(grid: tuple[int, int, int]) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.parametrize(
-    "config",
+    ("config", "pause"),
     [
-        pytest.param(ONE, id="1"),
-        pytest.param(SIX, id="6"),
-        pytest.param(ONE.replace(array=8), id="8", marks=pytest.mark.slow),
-        pytest.param(ONE.replace(array=64), id="64", marks=pytest.mark.slow),
+        pytest.param(ONE, 0.0, id="1"),
+        pytest.param(SIX, 0.0, id="6"),
+        pytest.param(SIX, 0.4, id="6-pauses"),
+        pytest.param(ONE, 0.4, id="1-pauses", marks=pytest.mark.slow),
+        *(
+            pytest.param(ONE.replace(array=array), pause, id=f"bus of {array}-{pause}", marks=pytest.mark.slow)
+            for array in (8, 64)
+            for pause in (0.0, 0.4)
+        ),
     ],
 )
-@pytest.mark.parametrize("pause", [0.0, 0.4])
 def test_grids(config: ChipConfig, pause: float) -> None:
     """Eight grids at a time; the blocks of each come in order, whatever comes between them."""
     bench = Bench(config, pause=pause)
@@ -228,7 +232,7 @@ def test_a_queue_launches_again_while_others_run() -> None:
     bench = Bench(SIX, delay=(1, 20))
     dut = bench.bench.dut
     rng = random.Random(5)
-    grids = [(k % 8, (rng.randint(1, 2), 1, rng.randint(1, 2))) for k in range(96)]
+    grids = [(k % 8, (rng.randint(1, 2), 1, rng.randint(1, 2))) for k in range(64)]
     results = bench.bench.receive(dut.o, len(grids), pause=0.8)
     watch_streams(bench.bench, COVERAGE, "launch, result", dut.i, dut.o)
 
@@ -256,7 +260,7 @@ def test_lowest_free_core_first() -> None:
 def test_priorities_and_patience() -> None:
     """The order in which the blocks of five grids go out on one core, against the rule in a few lines of Python."""
     priorities = (1, 3, 0, 1, 3)
-    sizes = [(9, 1, 1), (70, 1, 1), (3, 1, 1), (7, 1, 1), (30, 1, 1)]
+    sizes = [(9, 1, 1), (28, 1, 1), (3, 1, 1), (7, 1, 1), (15, 1, 1)]
     bench = Bench(ONE, delay=(100, 100), timeout=60_000)
     bench.launch(sizes, priorities=priorities)
     order = [run[LaunchWord.PROGRAM] // 0x1000 - 1 for run in bench.cores.runs]

@@ -14,6 +14,7 @@ from sley.abi.instructions import Space
 from sley.hw.testing.dma.program import Program
 
 
+@pytest.mark.some(4)
 @CONFIGS
 @pytest.mark.parametrize("seed", range(3))
 def test_random_loads(config: ChipConfig, seed: int) -> None:
@@ -22,6 +23,7 @@ def test_random_loads(config: ChipConfig, seed: int) -> None:
     check(config, program, seed=seed, stress=stress, latency=((2, 2), (2, 30), (60, 70))[seed])
 
 
+@pytest.mark.some(4)
 @CONFIGS
 @pytest.mark.parametrize("seed", range(4))
 def test_random_permuting_loads(config: ChipConfig, seed: int) -> None:
@@ -134,6 +136,7 @@ def test_single_faults(config: ChipConfig) -> None:
     check_faults(config, Unit.LOAD, cases, base={"run_bytes": bus}, good=good)
 
 
+@pytest.mark.some(4)
 @CONFIGS
 @pytest.mark.parametrize("seed", range(3))
 def test_random_faults(config: ChipConfig, seed: int) -> None:

@@ -31,6 +31,7 @@ EIGHT = NANO.replace(array=8, scratchpad_rows=128, accumulator_rows=64)
 CONFIGS = pytest.mark.parametrize("config", [NANO, WIDE], ids=["nano", "wide"])
 
 
+@pytest.mark.some(4)
 @CONFIGS
 @pytest.mark.parametrize("seed", range(4))
 def test_random_programs_equal_the_model(config: ChipConfig, seed: int) -> None:
@@ -41,7 +42,7 @@ def test_random_programs_equal_the_model(config: ChipConfig, seed: int) -> None:
 
 
 RANDOM_OF_BOTH = [
-    pytest.param(types, seed, marks=[pytest.mark.slow] if seed > 1 or (seed and types != "any") else [])
+    pytest.param(types, seed, marks=[pytest.mark.slow] if seed else [])
     for types in ("bf16", "tiles", "any")
     for seed in range(4)
 ]
@@ -228,6 +229,7 @@ def test_matmuls_that_share_some_accumulator_rows(config: ChipConfig, dtype: Ele
         assert max(gap, 1) <= got <= max(gap, 6 if gap < 5 else 1), (row, gap)  # a walk of one row takes a while
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("rows", [1, 16, 37, 38, 60])
 def test_bf16_accumulates_on_the_same_rows_at_full_speed_from_the_latency_on(rows: int) -> None:
     config = WIDE.replace(accumulator_rows=128)

@@ -20,6 +20,7 @@ EDGE = WIDE.replace(scratchpad_rows=32)
 CONFIGS = pytest.mark.parametrize("config", [NANO, EDGE], ids=["nano", "edge"])
 
 
+@pytest.mark.some(4)
 @CONFIGS
 @pytest.mark.parametrize("seed", range(3))
 def test_random_stores(config: ChipConfig, seed: int) -> None:
@@ -151,6 +152,7 @@ def test_stride_zero_repeats_a_row() -> None:
     assert not bench.faults
 
 
+@pytest.mark.some(4)
 @CONFIGS
 @pytest.mark.parametrize("seed", range(3))
 def test_random_faults(config: ChipConfig, seed: int) -> None:

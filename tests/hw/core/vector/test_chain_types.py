@@ -17,7 +17,7 @@ from sley.abi.vector.chains import OPERANDS, Chain, Late, Operand, chain_paramet
 from sley.abi.vector.operations import BinaryOp
 
 
-@pytest.mark.parametrize("config", [NANO, NANO16], ids=["int8", "bf16"])
+@pytest.mark.parametrize("config", [pytest.param(NANO, marks=pytest.mark.slow), NANO16], ids=["int8", "bf16"])
 def test_types_of_c(config):
     """Every code of the type of C, with everything that it depends on."""
     chain = Chain(binary2=BinaryOp.ADD, binary2_operand=Operand.LATE0, late0=Late.C)

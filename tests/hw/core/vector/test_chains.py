@@ -111,6 +111,7 @@ def random_commands(config: ChipConfig, rng: random.Random, count: int) -> list[
     return commands
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize(("config", "count"), [pytest.param(NANO, 60, id="int8"), pytest.param(NANO16, 180, id="bf16")])
 @pytest.mark.parametrize(("grant", "one_bank"), [(1.0, False), (0.6, False), (0.4, True)])
 def test_random_chains(config: ChipConfig, count: int, grant: float, one_bank: bool) -> None:

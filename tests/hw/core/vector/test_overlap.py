@@ -221,6 +221,7 @@ def test_random_sequences(grant: float, one_bank: bool, idle: float, pause: floa
     assert ILLEGAL in {code for code, *_ in bench.faults}
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("seed", range(24))
 def test_abort_of_several(seed: int) -> None:
     """With instructions, signal sets and faults inside: idle in the next cycle but one; then as ever."""

@@ -38,12 +38,14 @@ ONE_LANE, TWO_LANES = NANO.replace(vector_lanes=1), NANO16.replace(vector_lanes=
 )
 @pytest.mark.parametrize("b_op", SHORT_OPS)
 @pytest.mark.parametrize("dtype", WORD_TYPES)
-def test_every_combination_of_flags(config, b_op, dtype):
-    """Spaces, halves and relu at random, everything else crossed, on one row each."""
+@pytest.mark.parametrize("step", [3, pytest.param(1, marks=pytest.mark.slow)])
+def test_every_combination_of_flags(config, b_op, dtype, step):
+    """Spaces, halves and relu at random, everything else crossed, on one row each. By default every third one."""
     bench, rng = Bench(config, seed=2 * b_op + dtype), random.Random(b_op)
     types = config.operand_types if dtype == ElementType.FP32 else (ElementType.INT8,)
     commands = []
-    for bias, scale, out, a_type, b_type in product(range(2), range(2), outputs(config), types, types):
+    crossed = [*product(range(2), range(2), outputs(config), types, types)]
+    for bias, scale, out, a_type, b_type in crossed[::step]:
         commands += [] if commands and rng.random() < 0.7 else row_registers(config, rng)
         fixed = {"b_op": b_op, "dtype": dtype, "bias": bias, "scale": scale, "out": out}
         commands += random_vector(config, rng, 1, a_type=a_type, b_type=b_type, **fixed)[-1:]
@@ -74,6 +76,7 @@ def test_random_commands(config, count, grant, one_bank):
     assert not bench.faults
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("config", "grant"), [(NANO, 1.0), (NANO16, 0.5), (NANO16, 1.0), (ONE_LANE, 0.5), (TWO_LANES, 1.0)]
 )
@@ -211,7 +214,11 @@ def test_every_illegal_combination_with_bf16(config):
     assert {code for code, _, _ in bench.faults} == {FaultCode.ILLEGAL_INSTRUCTION}
 
 
-@pytest.mark.parametrize("config", [NANO, NANO16, CHAINS, CHAINS16], ids=["int8", "bf16", "chains", "chains-bf16"])
+@pytest.mark.parametrize(
+    "config",
+    [NANO, NANO16, pytest.param(CHAINS, marks=pytest.mark.slow), CHAINS16],
+    ids=["int8", "bf16", "chains", "chains-bf16"],
+)
 def test_types_that_the_chip_does_not_have(config):
     """Every code of every type: those that nobody has, and those that are not for this field, fault."""
     fields = ("dtype", "out", "a_type", "b_type")
@@ -264,6 +271,7 @@ def test_one_part_of_a_row_per_cycle(steps, overhead):
         check_cycles(config, steps, overhead)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("steps", "overhead"),
     [
@@ -280,6 +288,7 @@ def test_one_part_of_a_row_per_cycle_with_bf16(steps, overhead):
     check_cycles(TWO_LANES, steps, overhead)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("steps", "overhead"),
     [
@@ -292,13 +301,13 @@ def test_one_part_of_a_row_per_cycle_with_bf16(steps, overhead):
     ],
 )
 def test_cycles_with_uint8_and_fp16(steps, overhead):
-    bench, counts = ChainBench(CHAINS16), [1, 2, 61]
+    bench, counts = ChainBench(CHAINS16), [1, 2, 23]
     bench.run([vector(5, 0, rows, **steps) for rows in counts], alone=True)
     assert bench.cycles() == [rows + overhead for rows in counts]
 
 
 def check_cycles(config, steps, overhead):
-    bench, counts = Bench(config), [1, 2, 61]
+    bench, counts = Bench(config), [1, 2, 23]
     sent, signals = bench.run([vector(5, 0, rows, **steps) for rows in counts], alone=True)
     latencies = [s - c for c, s in zip(sent.cycles, signals.cycles, strict=True)]
     assert latencies == [config.row_parts * rows + overhead for rows in counts]

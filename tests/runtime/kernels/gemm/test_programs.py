@@ -30,7 +30,7 @@ def variants(config: ChipConfig, epilogues: Epilogues) -> list[Problem]:
     ]
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 @pytest.mark.parametrize("batch", [pytest.param(1, marks=pytest.mark.slow), 7])
 def test_longest_programs_fit(config: ChipConfig, epilogues: Epilogues, batch: int) -> None:
     """Cut unevenly in each direction, so that nothing is known beforehand, over all cores in a row."""
@@ -52,7 +52,7 @@ def test_longest_programs_fit(config: ChipConfig, epilogues: Epilogues, batch: i
     assert 100 < longest <= config.program_words
 
 
-@pytest.mark.some(4)
+@pytest.mark.some(2)
 def test_planned_programs_fit(config: ChipConfig, epilogues: Epilogues) -> None:
     rng = np.random.default_rng(8)
     for problem in variants(config, epilogues):

@@ -11,14 +11,13 @@ from sley.driver.device import Driver
 from sley.runtime import Device
 from sley.sim.engines.options import default_engine
 
-DEFAULT, SLOW, CAMPAIGN = (15,), (22, 31, 36), (1, 2, 4, 8, 14, 16, 25, 29, 35, 39)
+SLOW, CAMPAIGN = (15, 22, 36), (1, 2, 4, 8, 14, 16, 25, 29, 31, 35, 39)
 
 
 @pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
 @pytest.mark.parametrize(
     "seed",
     [
-        *DEFAULT,
         *(pytest.param(seed, marks=pytest.mark.slow) for seed in SLOW),
         *(pytest.param(seed, marks=pytest.mark.campaign) for seed in CAMPAIGN),
     ],

@@ -37,7 +37,7 @@ OLDEST = 13
 PACKED = {np.dtype(ml_dtypes.int4): np.dtype(np.int8), np.dtype(ml_dtypes.uint4): np.dtype(np.uint8)}
 """Types of 4 bits, and what their numbers are kept in."""
 
-DOMAINS = ("", "ai.onnx", "ai.onnx.preview.training")
+DOMAINS = ("", "ai.onnx", "ai.onnx.preview.training", "sley")
 """Whose operators the device knows."""
 
 

@@ -1,21 +1,30 @@
-"""``torch.compile(model, backend="sley")``: graphs that Dynamo finds run on a Sley device.
+"""``torch.compile(model, backend="sley")``: graphs that Dynamo finds run on a Sley device, forward and backward.
 
-A graph is compiled when it is called first, with the parameters that it has then as constants; when one of them has
-been changed it is compiled again. Graphs of which gradients are wanted are refused: nothing runs anywhere else unseen.
+A graph of which no gradients are wanted is compiled with its parameters as constants, again when one of them has been
+changed. AOTAutograd makes two of one for training, forward and backward, whose parameters are arguments. Tensors of
+the device ``sley`` stay there; those of the host are written to the device, and results read back.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.aot_autograd import make_boxed_func
+from torch._guards import tracing
+from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from sley.driver import BadRequest
 from sley.runtime.frameworks.from_onnx.fold import fold
-from sley.runtime.frameworks.from_torch.export import read_module
-from sley.runtime.frameworks.torch_device.engine import DEFAULT_ENGINE, device_of
+from sley.runtime.frameworks.from_torch.bound import BoundNetwork
+from sley.runtime.frameworks.from_torch.export import read_graph, read_module
+from sley.runtime.frameworks.from_torch.graphs import Fixed, make_dense, split
+from sley.runtime.frameworks.torch_device import engine as torch_engine
+from sley.runtime.frameworks.torch_device.storage import NAME
 from sley.runtime.networks.compilation import CompiledNetwork, compile_network
 
 torch.backends.mha.set_fastpath_enabled(False)  # one operator for a transformer's layer, which no exporter takes apart
@@ -23,69 +32,128 @@ torch.backends.mha.set_fastpath_enabled(False)  # one operator for a transformer
 OPTIONS = ("engine", "precision")
 
 
+class GraphBreak(UserWarning):
+    """A model that is compiled in parts: what is between them runs operator by operator."""
+
+
 def compile_graph(
     graph: torch.fx.GraphModule, examples: Sequence[Any], *, options: dict[str, str] | None = None, **_: Any
 ) -> Callable[..., Any]:
-    """What Dynamo calls for a backend. ``options``: ``engine``, a URL, by default a model with values;
-    ``precision``, of products of float32: "highest", "high" or "medium". Raises ``BadRequest``.
+    """What Dynamo calls for a backend. ``options``: ``engine``, a URL, by default that of the device ``sley``;
+    ``precision``, of products of float32: "highest", "high" or "medium", by default PyTorch's. Warns ``GraphBreak``.
+    Raises ``BadRequest``.
     """
     given = options or {}
     unknown = set(given) - set(OPTIONS)
     if unknown:
         raise BadRequest(f"options {', '.join(sorted(unknown))} of the backend sley; it has {', '.join(OPTIONS)}")
-    return CompiledGraph(graph, given.get("engine", DEFAULT_ENGINE), given.get("precision", "highest"))
+    _name_break(graph)
+    engine = given.get("engine", torch_engine.engine())
+    precision = given.get("precision", torch.get_float32_matmul_precision())
+    wanted = [value for value in examples if isinstance(value, torch.Tensor) and value.requires_grad]
+    if not (torch.is_grad_enabled() and wanted):
+        return CompiledGraph(graph, engine, precision)
+
+    def half(part: torch.fx.GraphModule, own: Sequence[Any]) -> Any:
+        compiled = CompiledGraph(part, engine, precision, training=True)
+        with tracing(None), unset_fake_temporarily():  # now: below autograd, where it runs, nothing can be exported
+            compiled.prepare(own)
+        return make_boxed_func(compiled)
+
+    return aot_autograd(fw_compiler=half, bw_compiler=half)(graph, examples)
 
 
-class _Fixed(torch.nn.Module):
-    """A graph with some of its arguments in place."""
-
-    def __init__(self, graph: torch.fx.GraphModule, arguments: Sequence[Any], free: Sequence[int]) -> None:
-        super().__init__()
-        self.graph, self.arguments, self.free = graph, list(arguments), list(free)
-        for place, value in enumerate(arguments):
-            if place not in free and isinstance(value, torch.Tensor):
-                self.register_buffer(f"constant_{place}", value.detach())
-
-    def forward(self, *values: Any) -> Any:
-        arguments = [getattr(self, f"constant_{place}", value) for place, value in enumerate(self.arguments)]
-        for place, value in zip(self.free, values, strict=True):
-            arguments[place] = value
-        return self.graph(*arguments)
+def _name_break(graph: torch.fx.GraphModule) -> None:
+    reason = getattr(graph, "compile_subgraph_reason", None)
+    if reason is None or not reason.graph_break:
+        return
+    where = "".join(f" at {frame.filename}:{frame.lineno}" for frame in reason.user_stack[-1:])
+    text = str(reason.reason).strip().splitlines()[0]
+    warnings.warn(f"a graph ends{where}: {text}; what follows it is another one", GraphBreak, stacklevel=2)
 
 
 class CompiledGraph:
-    """A graph on a device, for the parameters and the shapes of its last call."""
+    """A graph on a device, for the parameters and the shapes of its last call. ``training``: it is one of ATen, whose
+    parameters are arguments as all others."""
 
-    def __init__(self, graph: torch.fx.GraphModule, engine: str, precision: str) -> None:
-        self.graph, self.engine, self.precision = graph, engine, precision
-        (last,) = [node for node in graph.graph.nodes if node.op == "output"]
-        self.outputs = len(last.args[0])
+    def __init__(self, graph: torch.fx.GraphModule, engine: str, precision: str, training: bool = False) -> None:
+        self.engine, self.precision, self.training = engine, precision, training
+        self.graph, self.returned = split(graph)
+        self._orders = make_dense(self.graph) if training else {}
+        self.outputs = len({one.value for one in self.returned if one.kind == "result"})
         self._key: Any = None
         self._held: list[Any] = []
         self._network: CompiledNetwork | None = None
+        self._bound: BoundNetwork | None = None
 
     def __call__(self, *arguments: Any) -> Any:
-        """Runs it. Raises ``BadRequest`` if gradients are wanted."""
+        """Runs it."""
+        free = self.prepare(arguments)
+        results = self._results([self._dense(arguments, place) for place in free]) if self.outputs else []
+        return tuple(one.of(arguments, results) for one in self.returned)
+
+    def prepare(self, arguments: Sequence[Any]) -> list[int]:
+        """Compiles it for arguments, or for what stands for them, if it is not; returns the numbers of those that are
+        inputs. Raises ``BadRequest``, ``UnsupportedOperator``."""
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
-        elsewhere = {str(tensor.device) for tensor in tensors if tensor.device.type != "cpu"}
-        if elsewhere:
-            raise BadRequest(f"tensors on {', '.join(elsewhere)}; the backend sley takes those of the host: x.cpu()")
-        if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
-            raise BadRequest("gradients through the backend sley; call the model under torch.no_grad()")
-        free = [place for place, value in enumerate(arguments) if isinstance(value, torch.Tensor) and not fixed(value)]
-        key = (
-            tuple((tuple(arguments[place].shape), arguments[place].dtype) for place in free),
-            tuple(_identity(value) for place, value in enumerate(arguments) if place not in free),
-        )
-        if key != self._key or self._network is None:
-            module = _Fixed(self.graph, arguments, free)
-            network = read_module(module, [arguments[place] for place in free])
-            self._network = compile_network(network, device_of(self.engine), fold, precision=self.precision)
-            self._key, self._held = key, list(arguments)  # held, so that no other tensor takes the identity of one
-        found = self._network(*(arguments[place].detach().numpy() for place in free))
-        if len(found) != self.outputs:
-            raise BadRequest(f"the exporter made {len(found)} outputs of {self.outputs}; return each tensor once")
-        return tuple(torch.from_numpy(np.ascontiguousarray(value)) for value in found.values())
+        places = {tensor.device.type for tensor in tensors if tensor.dim() or tensor.device.type != "cpu"}
+        if len(places) > 1 or not places <= {"cpu", NAME}:
+            raise BadRequest(
+                f"tensors on {', '.join(sorted(places))}; the backend sley takes those of the host, or those of {NAME}"
+            )
+        free = [place for place, value in enumerate(arguments) if isinstance(value, torch.Tensor)]
+        if not self.training:
+            free = [place for place in free if not fixed(arguments[place])]
+        shapes = tuple((tuple(arguments[p].shape), arguments[p].dtype, arguments[p].device.type) for p in free)
+        if any(isinstance(side, torch.SymInt) for shape, *_ in shapes for side in shape):
+            raise BadRequest("shapes that are not known, in a graph of gradients: torch.compile(..., dynamic=False)")
+        key = shapes, tuple(_identity(value) for place, value in enumerate(arguments) if place not in free)
+        if self.outputs and (key != self._key or self._network is None):
+            self._compile(arguments, free, NAME in places)
+            self._key = key
+            self._held = [value for place, value in enumerate(arguments) if place not in free]  # keep their identity
+        return free
+
+    def _dense(self, arguments: Sequence[Any], place: int) -> torch.Tensor:
+        value: torch.Tensor = arguments[place]
+        return value.permute(self._orders[place]) if place in self._orders else value
+
+    def _compile(self, arguments: Sequence[Any], free: Sequence[int], there: bool) -> None:
+        module = Fixed(self.graph, arguments, free)
+        read = read_graph if self.training else read_module
+        dense = [self._dense(arguments, place) for place in free]
+        network = read(module, [torch.zeros(value.shape, dtype=value.dtype) for value in dense])
+        if there and self.engine != torch_engine.engine():
+            raise BadRequest(
+                f"tensors on {torch_engine.engine()}, and the option engine is {self.engine}: leave it out"
+            )
+        device = torch_engine.device_of(self.engine)
+        self._network = compile_network(network, device, fold, precision=self.precision)
+        self._bound = BoundNetwork(self._network) if there else None
+        if len(self._network.outputs) != self.outputs:
+            raise BadRequest(f"the exporter made {len(self._network.outputs)} outputs of {self.outputs}")
+
+    def _results(self, arguments: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+        assert self._network is not None
+        strides = {one.value: one.strides for one in self.returned if one.kind == "result"}
+        steps = [strides[number] for number in range(self.outputs)]
+        if self._bound is not None:
+            kinds = [torch_type(value.dtype) for value in self._network.network.outputs.values()]
+            return self._bound(arguments, kinds, steps)
+        found = self._network(*(value.detach().numpy() for value in arguments)).values()
+        return [_with_strides(torch.from_numpy(np.ascontiguousarray(a)), s) for a, s in zip(found, steps, strict=True)]
+
+
+def torch_type(kind: np.dtype[Any]) -> torch.dtype:
+    """The type of PyTorch with this name."""
+    found: torch.dtype = getattr(torch, str(kind))
+    return found
+
+
+def _with_strides(tensor: torch.Tensor, strides: tuple[int, ...] | None) -> torch.Tensor:
+    if strides is None or tensor.stride() == strides:
+        return tensor
+    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
 
 
 def fixed(tensor: torch.Tensor) -> bool:

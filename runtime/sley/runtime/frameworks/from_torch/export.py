@@ -6,36 +6,74 @@ import contextlib
 import io
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
 from sley.driver import BadRequest
 from sley.runtime.frameworks.from_onnx.importer import read_model
+from sley.runtime.frameworks.from_torch.gradients import decompositions
+from sley.runtime.frameworks.from_torch.missing import missing_operators
 from sley.runtime.networks.graph import Network
+from sley.runtime.networks.registry import UnsupportedOperator
 
 
 def read_module(module: torch.nn.Module, arguments: Sequence[Any]) -> Network:
     """A module, called with these arguments, as a network: its parameters are constants, its inputs the tensors among
     the arguments, of their shapes.
 
-    Raises ``BadRequest`` with what the exporter says if it cannot, ``UnsupportedOperator``.
+    Raises ``UnsupportedOperator`` that lists all operators that ONNX or the device does not have, ``BadRequest`` with
+    what the exporter says if it cannot for another reason.
     """
-    quiet = logging.getLogger("torch.onnx")
-    level = quiet.level
-    quiet.setLevel(logging.ERROR)
+    return _read(module, arguments, module)
+
+
+def read_graph(graph: torch.nn.Module, arguments: Sequence[Any]) -> Network:
+    """A graph of ATen operators, as AOTAutograd makes them of training, forward or backward, as ``read_module``."""
+    with _quiet():
+        program = torch.export.export(graph, tuple(arguments), strict=False).run_decompositions(decompositions())
+    return _read(graph, (), program)
+
+
+def _read(module: torch.nn.Module, arguments: Sequence[Any], what: Any) -> Network:
+    with _quiet():
+        try:
+            program = torch.onnx.export(what, tuple(arguments), dynamo=True, verbose=False)
+        except Exception as error:  # of any kind, as it comes from the exporter
+            missing = _missing(what, arguments)
+            if missing:
+                lines = "\n  ".join(missing)
+                raise UnsupportedOperator(f"{type(module).__name__} has what ONNX does not have:\n  {lines}") from None
+            cause: BaseException = error
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            text = str(cause).strip().splitlines() or [type(cause).__name__]
+            raise BadRequest(f"PyTorch cannot export {type(module).__name__}: {text[0]}") from error
+    assert program is not None
+    return read_model(program.model_proto)
+
+
+def _missing(what: Any, arguments: Sequence[Any]) -> list[str]:
+    """Operators that the exporter cannot translate; none if it fails before it comes to them."""
+    try:
+        program = (
+            what if isinstance(what, torch.export.ExportedProgram) else torch.export.export(what, tuple(arguments))
+        )
+        return missing_operators(program)
+    except Exception:  # of any kind: what the exporter said is the error
+        return []
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what the exporter prints."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()), torch.no_grad():
             warnings.simplefilter("ignore")
-            program = torch.onnx.export(module, tuple(arguments), dynamo=True, verbose=False)
-    except Exception as error:  # of any kind, as it comes from the exporter
-        cause: BaseException = error
-        while cause.__cause__ is not None:
-            cause = cause.__cause__
-        text = str(cause).strip().splitlines() or [type(cause).__name__]
-        raise BadRequest(f"PyTorch cannot export {type(module).__name__}: {text[0]}") from error
+            yield
     finally:
-        quiet.setLevel(level)
-    assert program is not None
-    return read_model(program.model_proto)
+        log.setLevel(level)

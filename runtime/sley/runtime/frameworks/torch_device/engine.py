@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from typing import Any
+
+import torch
 
 from sley.driver import BadRequest
 from sley.runtime.device.device import Device
@@ -37,6 +40,13 @@ def set_engine(url: str) -> None:
 def opened() -> bool:
     """Whether the device is in use."""
     return engine() in _devices
+
+
+def checked_index(index: Any) -> None:
+    """Raises ``BadRequest`` for the number, or the name, of a device that there is not: there is ``sley:0``."""
+    number = index if isinstance(index, int) else None if index is None else torch.device(index).index
+    if number:
+        raise BadRequest(f"device sley:{number}; there is sley:0")
 
 
 def device() -> Device:

@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from sley.driver import BadRequest
 from sley.runtime.frameworks.torch_device import engine
+from sley.runtime.frameworks.torch_device.accelerator import synchronize
 from sley.runtime.frameworks.torch_device.engine import set_engine
 from sley.runtime.frameworks.torch_device.generator import (
     get_rng_state,
@@ -24,6 +24,7 @@ from sley.runtime.frameworks.torch_device.memory import (
     memory_reserved,
     memory_stats,
 )
+from sley.runtime.frameworks.torch_device.profiling import profile
 from sley.runtime.frameworks.torch_device.refusal import (
     FALLBACKS,
     UnsupportedOperator,
@@ -31,7 +32,14 @@ from sley.runtime.frameworks.torch_device.refusal import (
     fallback_table,
     set_fallback,
 )
-from sley.runtime.frameworks.torch_device.streams import Event, Stream, current_stream, default_stream, stream
+from sley.runtime.frameworks.torch_device.streams import (
+    Event,
+    Stream,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)
 from sley.runtime.frameworks.torch_device.types import UnsupportedDtype
 
 __all__ = [
@@ -62,10 +70,12 @@ __all__ = [
     "memory_allocated",
     "memory_reserved",
     "memory_stats",
+    "profile",
     "set_device",
     "set_engine",
     "set_fallback",
     "set_rng_state",
+    "set_stream",
     "stream",
     "synchronize",
 ]
@@ -99,9 +109,7 @@ def current_device() -> int:
 
 def set_device(index: Any) -> None:
     """The only one. Raises ``BadRequest`` for others."""
-    number = torch.device(index).index or 0 if not isinstance(index, int) else index
-    if number != 0:
-        raise BadRequest(f"device sley:{number}; there is sley:0")
+    engine.checked_index(index)
 
 
 def device(index: Any) -> AbstractContextManager[None]:
@@ -118,12 +126,6 @@ def get_device_name(index: Any = None) -> str:
 def get_amp_supported_dtype() -> list[torch.dtype]:
     """Types of ``torch.autocast``."""
     return [torch.bfloat16]
-
-
-def synchronize(index: Any = None) -> None:
-    """Returns when all work is done. Raises the error of whatever failed."""
-    if engine.opened():
-        engine.device().synchronize()
 
 
 def _is_in_bad_fork() -> bool:

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import torch
 
-from sley.runtime.frameworks.torch_device import autocast, decompositions, module, printing, refusal, registry, storage
+from sley.runtime.frameworks.torch_device import (
+    accelerator,
+    autocast,
+    decompositions,
+    module,
+    pinning,
+    printing,
+    refusal,
+    registry,
+    storage,
+)
 from sley.runtime.frameworks.torch_device.storage import NAME
 
 
@@ -50,3 +60,5 @@ def register() -> None:
     storage.register()
     autocast.register()
     printing.register()
+    accelerator.register()
+    pinning.register()

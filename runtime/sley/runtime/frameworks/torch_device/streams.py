@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from sley.driver import BadRequest
@@ -49,7 +49,7 @@ class Event:
 
 
 class Stream:
-    """Work in order, on one of the device's queues; ``torch.sley.stream(s)`` sends work there.
+    """Work in order, on one of the device's queues; ``with s:``, or ``torch.sley.stream(s)``, sends work there.
 
     There are as many queues as ``device().streams``; the first one is the default stream, the others are handed out in
     turn. Memory that is freed is used again when the work of all streams so far is done.
@@ -61,6 +61,7 @@ class Stream:
             number = 0 if len(streams) == 1 else 1 + _next[0] % (len(streams) - 1)
             _next[0] += 1
         self.number, self.queue = number, streams[number]
+        self._contexts: list[AbstractContextManager[Any]] = []
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and other.number == self.number
@@ -70,6 +71,15 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"torch.sley.Stream({self.number})"
+
+    def __enter__(self) -> Stream:
+        """Sends the work inside to it."""
+        self._contexts.append(_device().using(self.queue))
+        self._contexts[-1].__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._contexts.pop().__exit__(*error)
 
     def synchronize(self) -> None:
         """Returns when its work is done."""
@@ -107,6 +117,14 @@ def default_stream(index: Any = None) -> Stream:
 def current_stream(index: Any = None) -> Stream:
     """That of ``stream``, or the default one."""
     return Stream(number=device().streams.index(device().stream))
+
+
+def set_stream(stream: Stream) -> None:
+    """Sends the work from now on to a stream. Raises ``BadRequest`` for one of ``torch.Stream``, which is a name for
+    the default stream alone."""
+    if not isinstance(stream, Stream):
+        raise BadRequest(f"{stream} is no stream of the device sley: make one with torch.sley.Stream()")
+    device().stream = stream.queue
 
 
 @contextmanager

@@ -10,6 +10,7 @@ import numpy as np
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
+from sley.runtime.networks.operators import patches
 from sley.runtime.networks.operators.few_channels import conv_few_channels, pays
 from sley.runtime.networks.operators.groups import merged, together
 from sley.runtime.networks.passes.narrow import RESULT
@@ -69,7 +70,10 @@ def sides_of(node: Node, sizes: tuple[int, ...], window: tuple[int, ...]) -> lis
 
 @operator("Conv")
 def conv(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = None) -> Buffer:
-    images, weights = c.array(x), c.known(node, w, "the weights")
+    images = c.array(x)
+    if isinstance(w, Buffer):
+        return _of_patches(c, node, images, w, bias)
+    weights = w
     dimensions = images.ndim - 2
     if dimensions not in (1, 2, 3):
         raise UnsupportedOperator(f"{node}: of {dimensions} dimensions; the device has 1 to 3")
@@ -103,6 +107,34 @@ def conv(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = No
             return channels_first(conv_few_channels(c, view, taps, steps, pads, spreads[0], **more))
     padding: Any = tuple(pads)
     return channels_first(nn.conv2d(view, taps, stride=steps, padding=padding, dilation=spreads, **more))
+
+
+def _of_patches(c: Compilation, node: Node, images: Buffer, weights: Buffer, bias: Value | None) -> Buffer:
+    """With weights that are not known."""
+    if images.ndim != 4 or images.dtype.kind == "i":
+        raise UnsupportedOperator(f"{node}: weights that the network computes are those of images of floats")
+    view = turned(images)
+    if view.dtype != weights.dtype:
+        view = nn.cast(view, weights.dtype, stream=c.stream)
+    result = patches.conv(view, weights, windows_of(node, weights), precision_of(c, node), c.stream)
+    if bias is not None:
+        result = nn.add(result, c.array(bias), stream=c.stream)
+    if node.attributes.get("relu", 0):
+        result = nn.relu(result, out=result, stream=c.stream)
+    kind = node.attributes.get(RESULT, images.dtype)
+    return channels_first(result if result.dtype == kind else nn.cast(result, kind, stream=c.stream))
+
+
+def windows_of(node: Node, weights: Buffer) -> patches.Windows:
+    """The windows of a convolution of images whose padding is given."""
+    if node.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
+        raise UnsupportedOperator(f"{node}: auto_pad with weights that the network computes")
+    pads = list(node.attributes.get("pads", [0] * 4))
+    pads = pads * 2 if len(pads) == 2 else pads
+    steps, spreads = (tuple(node.attributes.get(name, [1, 1])) for name in ("strides", "dilations"))
+    taps = weights.shape[2], weights.shape[3]
+    sides = (pads[0], pads[2]), (pads[1], pads[3])
+    return patches.Windows(taps, steps, sides, spreads, node.attributes.get("group", 1))
 
 
 @operator("ConvInteger")

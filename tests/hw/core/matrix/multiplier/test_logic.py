@@ -51,6 +51,7 @@ def test_an_element_of_logic_is_as_any() -> None:
     check_same_outputs(ProcessingElement(NANO), other, None, 2000)
 
 
+@pytest.mark.some(3)
 @pytest.mark.parametrize("blocks", [0, 1, 8, 19, 20])
 def test_an_array_of_both_is_as_any(blocks: int) -> None:
     check_same_sums(NANO, Fpga(blocks))

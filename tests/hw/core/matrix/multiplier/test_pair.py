@@ -73,6 +73,7 @@ def test_every_product() -> None:
     check(inputs)
 
 
+@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("blocks", "kinds"),
     [
