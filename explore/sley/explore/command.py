@@ -12,13 +12,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from sley.abi.config import ChipConfig
+from sley.abi.install import extra
+from sley.driver import BadRequest
 from sley.explore.area.model import Area, area_of
+from sley.explore.costs.workload import Workload
 from sley.explore.results.table import on_front, rows, write_tables
 from sley.explore.search.searches import GRID, SEARCHES, search_of
 from sley.explore.sweep.journal import DONE, FAILED, Journal, Run
 from sley.explore.sweep.objectives import OBJECTIVES, check_objectives
 from sley.explore.sweep.sweep import Outcome, Sweep
-from sley.explore.sweep.workers import Cluster, Processes, Workers
+from sley.explore.sweep.workers import Processes, Workers
 from sley.fpga.flow.toolchain import require_tools
 
 JOURNAL = "journal.jsonl"
@@ -59,7 +62,7 @@ def sweep(
     output.mkdir(parents=True, exist_ok=True)
     journal = Journal(output / JOURNAL)
     workloads = {workload.name: workload for workload in read.workloads}
-    workers: Workers = Cluster(workloads, scheduler) if scheduler else Processes(workloads, jobs)
+    workers = _workers(workloads, jobs, scheduler)
     console = Console(stderr=True)
     total = min(designs or read.size, read.size) * len(workloads)
     with Progress(
@@ -89,6 +92,17 @@ def sweep(
     picture = write_picture(output, space.stem, made.outcomes, chosen)
     _print(made.outcomes, chosen)
     typer.echo(f"written: {', '.join(str(path) for path in (*written, picture) if path)}")
+
+
+def _workers(workloads: dict[str, Workload], jobs: int, scheduler: str | None) -> Workers:
+    """Processes, or a cluster. Raises ``BadRequest`` without Dask."""
+    if scheduler is None:
+        return Processes(workloads, jobs)
+    try:
+        from sley.explore.sweep.cluster import Cluster
+    except ImportError as error:
+        raise BadRequest(f"--scheduler needs Dask, which is not installed ({error}): {extra('explore')}") from None
+    return Cluster(workloads, scheduler)
 
 
 def _synthesised(outcomes: list[Outcome], objectives: tuple[str, ...], count: int, jobs: int) -> dict[int, Area]:

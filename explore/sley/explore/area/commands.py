@@ -15,7 +15,7 @@ from sley.fpga.flow.toolchain import require_tools
 def estimate(
     config: Annotated[str, typer.Argument(help="Preset of a chip, or a JSON file like sley.json.")] = "nano",
 ) -> None:
-    """Print what each block of a chip takes on an ECP5 by the fitted model; takes no time."""
+    """Print what a chip takes on an ECP5 by the fitted model, and each of its blocks alone; takes no time."""
     from rich.console import Console
     from rich.table import Table
 
@@ -23,7 +23,7 @@ def estimate(
     table = Table("block", *RESOURCES, title=f"{chip.name} on an ECP5, by the model", title_justify="left")
     for column in table.columns[1:]:
         column.justify = "right"
-    for name, area in (*block_areas(chip).items(), ("all", area_of(chip))):
+    for name, area in (*block_areas(chip).items(), ("chip, flat", area_of(chip))):
         table.add_row(name, *(f"{getattr(area, resource):,}" for resource in RESOURCES))
     Console().print(table)
     typer.echo("an ECP5-85F has room for it" if area_of(chip).fits else "more than an ECP5-85F has")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -47,9 +46,9 @@ def _banks(kind: str) -> dict[str, Feature]:
     return {
         "one": lambda config: 1.0,
         "row bytes": lambda config: float(bytes_of(config)),
-        "bytes of all banks": lambda config: float(bytes_of(config) * getattr(config, f"{kind}_banks")),
         "block RAMs": blocks,
         "bits in LUTs": shallow,
+        "bytes of all banks": lambda config: float(bytes_of(config) * getattr(config, f"{kind}_banks")),
     }
 
 
@@ -59,7 +58,6 @@ FEATURES: dict[str, Feature] = {
     "array": lambda config: float(config.array),
     "elements": lambda config: float(config.array**2),
     "elements with bf16": lambda config: float(config.array**2 * _bf16(config)),
-    "columns with bf16": lambda config: float(config.array * _bf16(config)),
     "bf16": lambda config: float(_bf16(config)),
     "gather": lambda config: float(config.gather),
     "lanes": lambda config: float(config.vector_lanes),
@@ -70,7 +68,6 @@ FEATURES: dict[str, Feature] = {
     "chains": lambda config: float(config.vector_chains),
     "translations": lambda config: float(config.tlb_entries),
     "wide translations": lambda config: float(config.tlb_entries * config.row_bytes),
-    "program bits": lambda config: math.log2(config.program_words),
     "program block RAMs": lambda config: float(block_rams(config.program_words, 8 * INSTRUCTION_BYTES)),
     "queues": lambda config: float(config.queues),
     "contexts": lambda config: float(config.contexts),
@@ -109,11 +106,11 @@ class Part:
 _MOVER = ("one", "row bytes", "bf16", "gather")
 _SCRATCHPAD, _ACCUMULATORS = _banks("scratchpad"), _banks("accumulator")
 PARTS: dict[str, Part] = {
-    "sequencer": Part(("one", "row bytes", "program bits", "program block RAMs")),
+    "sequencer": Part(("one", "row bytes", "program block RAMs")),
     "load": Part(_MOVER),
     "store": Part(_MOVER),
-    "matrix": Part(("array", "elements", "columns with bf16", "elements with bf16")),
-    "vector": Part(("one", "array", "lanes", "lanes with bf16", "lanes with chains")),
+    "matrix": Part(("array", "elements", "elements with bf16")),
+    "vector": Part(("one", "lanes", "lanes with chains", "lanes with bf16", "array")),
     "function": Part(("any function", "functions"), in_lane=True),
     "scratchpad": Part(tuple(_SCRATCHPAD), own=_SCRATCHPAD),
     "accumulators": Part(tuple(_ACCUMULATORS), own=_ACCUMULATORS),
@@ -126,7 +123,7 @@ PARTS: dict[str, Part] = {
     "scrub": Part(("one",)),
     "counters": Part(("one",)),
     "core": Part(("one",)),
-    "command": Part(("one", "row bytes", "queues", "contexts", "cores"), in_core=False),
+    "command": Part(("one", "row bytes", "queues", "cores", "contexts"), in_core=False),
     "gateway": Part(("one", "row bytes", "contexts", "several cores"), in_core=False),
     "mesh": Part(("nodes", "bytes of all nodes", "bytes of many nodes", "several cores"), in_core=False),
     "bank": Part(("one", "queues", "contexts"), in_core=False),

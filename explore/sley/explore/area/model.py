@@ -6,6 +6,7 @@ import json
 from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.explore.area.features import PARTS
@@ -38,26 +39,29 @@ class Area:
 
 
 def area_of(config: ChipConfig) -> Area:
-    """Of a whole chip, without host bridge and memory, with as many DSP blocks as it likes."""
-    blocks = block_areas(config).values()
-    return Area(*(round(sum(getattr(block, name) for block in blocks)) for name in RESOURCES))
+    """Of a whole chip as a flat netlist, without host bridge and memory, with as many DSP blocks as it likes."""
+    flat, sums = _fitted()["flat"], _sums(config).values()
+    return Area(*(round(flat[name] * sum(row[k] for row in sums)) for k, name in enumerate(RESOURCES)))
 
 
 def block_areas(config: ChipConfig) -> dict[str, Area]:
-    """By block, of all those that the chip has."""
-    found = {}
+    """Of all blocks of a kind, each synthesised alone: what they have in common is in each of them."""
+    return {name: Area(*map(round, row)) for name, row in _sums(config).items()}
+
+
+def _sums(config: ChipConfig) -> dict[str, list[float]]:
+    """By block and resource."""
+    found, fitted = {}, _fitted()["blocks"]
     for name, part in PARTS.items():
-        values, count = part.values(config), part.count(config)
-        sums = (sum(a * b for a, b in zip(row, values, strict=True)) for row in _coefficients()[name])
-        found[name] = Area(*(max(0, round(count * total)) for total in sums))
+        values = dict(zip(part.features, part.values(config), strict=True))
+        found[name] = [
+            part.count(config) * sum(number * values[feature] for feature, number in fitted[name][resource].items())
+            for resource in RESOURCES
+        ]
     return found
 
 
 @cache
-def _coefficients() -> dict[str, list[list[float]]]:
-    """By block: for each resource a number for each feature."""
-    found = json.loads(COEFFICIENTS.read_text())["blocks"]
-    return {
-        name: [[found[name][resource].get(feature, 0.0) for feature in part.features] for resource in RESOURCES]
-        for name, part in PARTS.items()
-    }
+def _fitted() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(COEFFICIENTS.read_text())
+    return found

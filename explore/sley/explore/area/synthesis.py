@@ -33,7 +33,7 @@ JOINTS = ("core", "chip")
 
 
 def synthesised(config: ChipConfig) -> Area:
-    """The area of a chip, its blocks joined as the model counts them. Kept in the cache by chip, gateware and Yosys.
+    """The area of a chip, flat as on a board. Kept in the cache by chip, gateware and Yosys.
 
     Raises ``FlowError``.
     """
@@ -41,7 +41,7 @@ def synthesised(config: ChipConfig) -> Area:
     key = digest(json.dumps(config.capabilities, sort_keys=True), versions, _gateware())
 
     def run(output: Path, scratch: Path) -> None:
-        total = measure(Chip(config), FAMILIES["ecp5"], scratch, DEPTH).top.total
+        total = measure(Chip(config), FAMILIES["ecp5"], scratch, 0).top.total
         output.write_text(json.dumps({name: getattr(total, name) for name in RESOURCES}))
 
     return Area(**json.loads(cached("areas", f"{key}.json", run).read_text()))

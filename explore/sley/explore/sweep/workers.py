@@ -1,4 +1,4 @@
-"""Who runs tasks: processes of this machine, or those of a Dask cluster."""
+"""Who runs tasks: processes of this machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from typing import Protocol
 
-from sley.abi.install import extra
 from sley.driver import BadRequest
 from sley.explore.costs.workload import Workload
 from sley.explore.sweep.journal import FAILED, Run
@@ -16,8 +15,6 @@ from sley.explore.sweep.task import Task, run_task
 
 ATTEMPTS = 2
 """Of a task whose process ends without a result, by lack of memory for example."""
-CONNECT_SECONDS = 20.0
-"""To a scheduler."""
 _workloads: dict[str, Workload] = {}
 
 
@@ -90,33 +87,6 @@ class Processes:
         self._pool.shutdown(wait=False, cancel_futures=True)
         for process in running:
             process.terminate()
-
-
-class Cluster:
-    """The workers of a Dask cluster. Sley is installed on each, and each has a cache of its own."""
-
-    def __init__(self, workloads: Mapping[str, Workload], address: str) -> None:
-        try:
-            from distributed import Client
-        except ImportError as error:
-            raise BadRequest(f"--scheduler needs Dask, which is not installed ({error}): {extra('explore')}") from None
-        try:
-            self._client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-        except (OSError, ValueError) as error:
-            raise BadRequest(f"no scheduler of Dask answers at {address}: {error}") from None
-        self._workloads = self._client.scatter(dict(workloads), broadcast=True, hash=False)
-
-    def run(self, tasks: Sequence[Task]) -> Iterator[Run]:
-        from distributed import as_completed
-
-        futures = {self._client.submit(run_task, task, self._workloads, pure=False): task for task in tasks}
-        for future in as_completed(futures):
-            task = futures.pop(future)
-            error = future.exception()
-            yield future.result() if error is None else Run(task.key, task.workload, FAILED, f"its worker: {error}")
-
-    def close(self) -> None:
-        self._client.close()
 
 
 def _set_workloads(workloads: dict[str, Workload]) -> None:
