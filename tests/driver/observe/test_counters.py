@@ -62,7 +62,7 @@ def test_refuses_other_chip() -> None:
 
 
 def test_no_cycles() -> None:
-    with pytest.raises(NoCycleCounts, match="use fast, rtl or pysim"):
+    with pytest.raises(NoCycleCounts, match="use its option cycles=on, or fast, rtl or pysim"):
         _ = (counters(3) - counters(3)).cycles
 
 
