@@ -28,7 +28,7 @@ def test_page() -> None:
     assert "| product | 64 x 64 x 64 | 4,096 | 5,000 (1.22) | 8,192 (2.00) | 6,000 (1.46) | 4,608 (1.12) |" in page
     assert "## 16 x 16" in page
     assert "ZigZag 1.2.3" in page
-    assert "100 x 16 x 16 on 16 x 16 takes 3.00 times its bound" in page
+    assert "100 x 16 x 16 on 16 x 16, with 3.00 times as many cycles" in page
     assert "run for 1 of 2 cases" in page
     assert "{" not in page
 

@@ -20,8 +20,8 @@ from sley.runtime import Device
 ARRAYS = (8, 16, 32)
 GEMMS: tuple[Size, ...] = ((64, 64, 64), (256, 256, 256), (1024, 64, 128), (64, 512, 512), (100, 100, 100))
 """M, N and K."""
-LAYERS = ("l1_3x3", "l1_1x1c", "l2_3x3", "l3_3x3", "l4_3x3", "l4_1x1a")
-"""Of ResNet-50: the first and the last of both windows, and what is between."""
+LAYERS = ("l1_1x1c", "l2_3x3", "l4_3x3", "l4_1x1a")
+"""Of ResNet-50: of both windows one with many pixels, and one with 7 x 7."""
 OPTIONS = "memory=256M&cycles=on&values=off"
 SIMULATED = 30_000
 """Longest run of SCALE-Sim in cycles; beyond it, its formula, with which every run agrees."""

@@ -36,7 +36,7 @@ def validation_page(cases: Sequence[Case], zigzag: str) -> str:
         f"SCALE-Sim was run for {simulated} of {len(cases)} cases and agreed with its formula in each; the others are "
         "by the formula."
     )
-    small = f"{size} on {above.array} x {above.array} takes {times:.2f} times its bound"
+    small = f"{size} on {above.array} x {above.array}, with {times:.2f} times as many cycles"
     return "\n".join(lines) + "\n\n" + _text("why.md").format(small=small)
 
 

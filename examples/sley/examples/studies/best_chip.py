@@ -8,16 +8,20 @@ from sley.examples.studies.workloads import token
 from sley.explore import area_of
 from sley.explore.area.model import DEVICE
 
-ARRAYS, ROWS, SUMS = (4, 8, 16), (1024, 2048, 4096), (256, 512, 1024)
+ARRAYS, ROWS, WAITING = (4, 8, 16), (4096, 8192), (16, 32)
+FUNCTIONS = ("exp2", "reciprocal", "round", "rsqrt", "sigmoid")
+"""Those that the model calls."""
+SUMS = 2048
+"""Rows of sums; on the smallest array its kernels need more than 1,024, and 4,096 rows of scratchpad."""
 NAMES = ("lut", "ff", "dsp", "bram")
 
 
 def chips() -> list[ChipConfig]:
     """All of the space."""
-    base, found = PRESETS["base"], []
-    for array, rows, sums in product(ARRAYS, ROWS, SUMS):
-        sizes = {"array": array, "vector_lanes": array, "scratchpad_rows": rows, "accumulator_rows": sums}
-        found.append(base.replace(name=f"array{array}-{rows}-{sums}", **sizes))
+    base, found = PRESETS["base"].replace(vector_functions=FUNCTIONS, accumulator_rows=SUMS, queues=2), []
+    for array, rows, waiting in product(ARRAYS, ROWS, WAITING):
+        sizes = {"array": array, "vector_lanes": array, "scratchpad_rows": rows, "unit_queue": waiting}
+        found.append(base.replace(name=f"array{array}-{rows}-{waiting}", **sizes))
     return found
 
 
@@ -34,10 +38,11 @@ def run(small: bool) -> Result:
     rows = []
     for cycles, config in found:
         area = area_of(config)
-        memories = [config.scratchpad_rows * config.row_bytes, config.accumulator_rows * config.array * 4]
         sizes = (int(area.lut), int(area.dsp), int(area.bram))
-        rows.append((config.array, *(bytes // 1024 for bytes in memories), cycles, *sizes))
-    columns = ("array", "scratchpad, KiB", "accumulators, KiB", "cycles of a token", "LUTs", "DSP blocks", "block RAMs")
+        rows.append(
+            (config.array, config.scratchpad_rows * config.row_bytes // 1024, config.unit_queue, cycles, *sizes)
+        )
+    columns = ("array", "scratchpad, KiB", "unit queue", "cycles of a token", "LUTs", "DSP blocks", "block RAMs")
     lines = []
     for array in ARRAYS:
         own = sorted((area_of(config).lut, cycles) for cycles, config in found if config.array == array)
@@ -47,7 +52,8 @@ def run(small: bool) -> Result:
 
 
 TEXT = """\
-A token of SmolLM2-135M that sees 256 keys, on all chips like `base` with an array of 4, 8 or 16, 1,024 to 4,096
-rows of scratchpad and 256 to 1,024 rows of sums that the device has room for, by the [fitted
-model](../guides/explore.md) of area. The best one is in the first row."""
+A token of SmolLM2-135M that sees 256 keys. The chips are like `base`, with the functions that the model calls and
+2,048 rows of sums: an array of 4, 8 or 16, 4,096 or 8,192 rows of scratchpad, 16 or 32 instructions in front of
+each unit; of these all that the device has room for, by the [fitted model](../guides/explore.md) of area. The best
+one is in the first row."""
 STUDY = Study("best-chip", "Which chip for SmolLM2 fits into an ECP5-85F?", TEXT, run)

@@ -15,22 +15,22 @@ def test_accelerator() -> None:
     assert torch.accelerator.current_accelerator().type == "sley"
     assert torch.accelerator.device_count() == 1
     before = torch.accelerator.memory_allocated()
-    x = torch.ones(1000, device="sley")
+    x = torch.ones(100_000, device="sley")
     torch.accelerator.synchronize()
-    assert torch.accelerator.memory_allocated() - before >= 4000
+    assert torch.accelerator.memory_allocated() - before > 300_000
     assert torch.accelerator.max_memory_allocated() >= torch.accelerator.memory_allocated()
     assert torch.accelerator.memory_stats()["used"] == torch.sley.memory_allocated()
     free, total = torch.accelerator.get_memory_info()
     assert 0 < free < total
     torch.accelerator.empty_cache()
-    assert x.sum().item() == 1000
+    assert x.sum().item() == 100_000
 
 
 def test_streams() -> None:
     """Work inside goes to the stream; a stream that is set stays; events have cycles between them."""
     first = torch.sley.current_stream()
     with torch.sley.Stream() as own:
-        assert torch.accelerator.current_stream() == own
+        assert torch.sley.current_stream() == own
         start, end = torch.sley.Event(), torch.sley.Event()
         start.record()
         x = torch.ones(64, 64, device="sley") @ torch.ones(64, 64, device="sley")
@@ -39,12 +39,12 @@ def test_streams() -> None:
     assert start.cycles(end) > 0
     torch.sley.synchronize()
     assert x[0, 0].item() == 64
-    torch.accelerator.set_stream(own)
+    torch.sley.set_stream(own)
     assert torch.sley.current_stream() == own
-    torch.accelerator.set_stream(first)
+    torch.sley.set_stream(first)
     assert torch.sley.current_stream() == first
-    with pytest.raises(BadRequest, match=r"is no stream of the device sley: make one with torch\.sley\.Stream"):
-        torch.accelerator.set_stream(torch.Stream(device="sley"))
+    with pytest.raises(BadRequest, match=r"is no stream of torch\.sley: make one with torch\.sley\.Stream"):
+        torch.sley.set_stream(torch.Stream(device="sley"))
 
 
 def test_a_second_device_is_refused() -> None:

@@ -1,6 +1,7 @@
 """``torch.accelerator`` for the device: its functions that PyTorch does in C++, which the device has not.
 
-They are replaced in PyTorch's module, as there is no way in; for an accelerator of another kind they stay.
+They are replaced in PyTorch's module, as there is no way in; for an accelerator of another kind they stay. Its streams
+stay too, which Dynamo takes apart: there is one, the default stream.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import torch
 from sley.runtime.frameworks.torch_device import memory
 from sley.runtime.frameworks.torch_device.engine import checked_index, device, opened
 from sley.runtime.frameworks.torch_device.storage import NAME
-from sley.runtime.frameworks.torch_device.streams import current_stream, set_stream
 
 
 def synchronize(index: Any = None) -> None:
@@ -25,8 +25,6 @@ def synchronize(index: Any = None) -> None:
 
 OWN: dict[str, Callable[..., Any]] = {
     "synchronize": synchronize,
-    "current_stream": current_stream,
-    "set_stream": set_stream,
     "empty_cache": memory.empty_cache,
     "memory_stats": memory.memory_stats,
     "memory_allocated": memory.memory_allocated,

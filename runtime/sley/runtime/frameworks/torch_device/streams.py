@@ -120,10 +120,9 @@ def current_stream(index: Any = None) -> Stream:
 
 
 def set_stream(stream: Stream) -> None:
-    """Sends the work from now on to a stream. Raises ``BadRequest`` for one of ``torch.Stream``, which is a name for
-    the default stream alone."""
+    """Sends the work from now on to a stream. Raises ``BadRequest`` for one of ``torch.Stream``."""
     if not isinstance(stream, Stream):
-        raise BadRequest(f"{stream} is no stream of the device sley: make one with torch.sley.Stream()")
+        raise BadRequest(f"{stream} is no stream of torch.sley: make one with torch.sley.Stream()")
     device().stream = stream.queue
 
 
