@@ -37,7 +37,7 @@ def test_a_chip_is_the_sum_of_its_blocks() -> None:
     blocks = block_areas(PRESETS["nano"])
     assert set(blocks) == set(PARTS)
     for name in RESOURCES:
-        assert sum(getattr(block, name) for block in blocks.values()) == pytest.approx(getattr(NANO, name), rel=0.01)
+        assert sum(getattr(block, name) for block in blocks.values()) == pytest.approx(getattr(NANO, name), rel=0.02)
 
 
 @pytest.mark.parametrize("name", HELD_OUT)

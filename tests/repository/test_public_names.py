@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PORTIONS = ("abi", "hw", "driver", "runtime", "sim", "fpga")
+PORTIONS = ("abi", "hw", "driver", "runtime", "sim", "fpga", "explore")
 KEPT = ROOT / "docs" / "reference" / "public-names.txt"
-LAZY = ("hw", "sim", "fpga")
+LAZY = ("hw", "sim", "fpga", "explore")
 CHEAP = ("sley.abi", "sley.sim.errors", "sley.fpga.bridge.transport")
 """What must be cheap to import."""
 

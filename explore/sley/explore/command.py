@@ -121,6 +121,7 @@ def _synthesised(outcomes: list[Outcome], objectives: tuple[str, ...], count: in
 def _print(outcomes: list[Outcome], objectives: tuple[str, ...]) -> None:
     """The front, and what did not run."""
     console = Console()
+    console.width = max(console.width, 120)
     table = Table("design", *outcomes[0].point, *objectives, title="Pareto front", title_justify="left")
     found = [row for row in rows(outcomes) if row["pareto"]]
     for row in sorted(found, key=lambda row: row[objectives[0]]):
