@@ -80,3 +80,15 @@ class SlowTransition(Ram):
         before = self.memory[self.place] & 0x10
         super().write_memory(address, data)
         self.memory[self.place] |= before
+
+
+class Idempotent(Ram):
+    """An edge of a bit at ``aggressor`` lets one at ``victim`` become ``value``, both of bytes whose 0 is a 0 there."""
+
+    aggressor, victim, rising, value = 0, 0, True, 1
+
+    def write_memory(self, address: int, data: Any) -> None:
+        before = self.memory[self.aggressor] & 1
+        super().write_memory(address, data)
+        if before != self.rising and self.memory[self.aggressor] & 1 == self.rising:
+            self.memory[self.victim] = self.memory[self.victim] & 0xFE | self.value

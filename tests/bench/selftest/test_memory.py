@@ -1,7 +1,7 @@
 """The march and the test of address lines find each fault, and say where; of memory that is right they say nothing."""
 
 import pytest
-from faulty_memory import Coupled, DeadLine, Ram, SlowTransition, StuckBit
+from faulty_memory import Coupled, DeadLine, Idempotent, Ram, SlowTransition, StuckBit
 
 from sley.bench.selftest import link, memory
 from sley.bench.selftest.checks import Check, Checks, Outcome
@@ -56,6 +56,22 @@ def test_faults_that_a_march_alone_finds(device: type[Ram], place: int) -> None:
     check = marched(device(SIZE))
     assert check.outcome is Outcome.FAILED
     assert all(difference.where.startswith(f"address {place:#x}, ") for difference in check.differences)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+@pytest.mark.parametrize("rising", [True, False])
+@pytest.mark.parametrize("above", [True, False])
+def test_couplings_each_of_which_one_element_finds(above: bool, rising: bool, value: int) -> None:
+    """An edge of one cell sets another one, below or above it. Without an element one of these goes unnoticed."""
+    low, high = (
+        next(a for a in range(start, start + 99) if not memory.pattern(a & ~3, 4)[a & 3] & 1) for start in (256, 512)
+    )
+    device = Idempotent(SIZE)
+    device.aggressor, device.victim = (high, low) if above else (low, high)
+    device.rising, device.value = rising, value
+    check = marched(device)
+    assert check.outcome is Outcome.FAILED
+    assert all(d.where.startswith(f"address {device.victim & ~3:#x}, ") for d in check.differences)
 
 
 def test_a_march_ends_in_time() -> None:
