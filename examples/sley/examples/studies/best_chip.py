@@ -3,7 +3,7 @@
 from itertools import product
 
 from sley.abi import PRESETS, ChipConfig
-from sley.examples.studies.study import Line, Result, Study
+from sley.examples.studies.study import Cell, Line, Result, Study
 from sley.examples.studies.workloads import token
 from sley.explore import area_of
 from sley.explore.area.model import DEVICE
@@ -11,8 +11,8 @@ from sley.explore.area.model import DEVICE
 ARRAYS, ROWS, WAITING = (4, 8, 16), (4096, 8192), (16, 32)
 FUNCTIONS = ("exp2", "reciprocal", "round", "rsqrt", "sigmoid")
 """Those that the model calls."""
-SUMS = 2048
-"""Rows of sums; on the smallest array its kernels need more than 1,024, and 4,096 rows of scratchpad."""
+SUMS = 4096
+"""Rows of sums; on the smallest array its kernels need more than 2,048, and 4,096 rows of scratchpad."""
 NAMES = ("lut", "ff", "dsp", "bram")
 
 
@@ -35,13 +35,13 @@ def run(small: bool) -> Result:
     inside = [config for config in chips() if fits(config)]
     found = [(token(config, small).launch, config) for config in (inside[:2] if small else inside)]
     found.sort(key=lambda pair: (pair[0], area_of(pair[1]).lut))
-    rows = []
-    for cycles, config in found:
+    outside: list[tuple[str | int, ChipConfig]] = [("too large", config) for config in chips() if not fits(config)]
+    rows: list[list[Cell]] = []
+    for cycles, config in (*found, *outside):
         area = area_of(config)
         sizes = (int(area.lut), int(area.dsp), int(area.bram))
-        rows.append(
-            (config.array, config.scratchpad_rows * config.row_bytes // 1024, config.unit_queue, cycles, *sizes)
-        )
+        kilobytes = config.scratchpad_rows * config.row_bytes // 1024
+        rows.append([config.array, kilobytes, config.unit_queue, cycles, *sizes])
     columns = ("array", "scratchpad, KiB", "unit queue", "cycles of a token", "LUTs", "DSP blocks", "block RAMs")
     lines = []
     for array in ARRAYS:
@@ -53,7 +53,7 @@ def run(small: bool) -> Result:
 
 TEXT = """\
 A token of SmolLM2-135M that sees 256 keys. The chips are like `base`, with the functions that the model calls and
-2,048 rows of sums: an array of 4, 8 or 16, 4,096 or 8,192 rows of scratchpad, 16 or 32 instructions in front of
-each unit; of these all that the device has room for, by the [fitted model](../guides/explore.md) of area. The best
-one is in the first row."""
+4,096 rows of sums: an array of 4, 8 or 16, 4,096 or 8,192 rows of scratchpad, 16 or 32 instructions in front of
+each unit. The device has 83,640 LUTs, 156 DSP blocks and 208 block RAMs; area is that of the
+[fitted model](../guides/explore.md). The best one is in the first row."""
 STUDY = Study("best-chip", "Which chip for SmolLM2 fits into an ECP5-85F?", TEXT, run)
