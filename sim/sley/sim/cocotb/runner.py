@@ -22,6 +22,13 @@ PORTS_ONLY = "--no-public-flat-rw"
 PORTS = """`verilator_config
 public_flat_rw -module "{top}" -var "*"
 """
+WAVES = """module sley_waves;
+  initial begin
+    $dumpfile("{file}");
+    $dumpvars(0, {top});
+  end
+endmodule
+"""
 
 
 class BenchError(EngineError):
@@ -67,6 +74,10 @@ def run_bench(
         files, arguments, variables = [visible, *sources], [*VERILATOR_ARGS, PORTS_ONLY], _packaged_verilator(build)
     else:
         files, arguments, variables = [*sources], ["-g2005", "-Wall"], {}
+        if waves:  # cocotb's own module for this is SystemVerilog, as which Verilog-2001 starts with other values
+            writer = build / "sley_waves.v"
+            writer.write_text(WAVES.format(file=build / f"{top}.fst", top=top))
+            files, arguments = [*files, writer], [*arguments, "-s", "sley_waves"]
     path = [str(Path(folder).absolute()) for folder in sys.path]  # the bench's modules, for the simulator's process
     with patch.dict(os.environ, variables), patch.object(sys, "path", path):
         os.environ.pop("PYTEST_CURRENT_TEST", None)  # with it cocotb's runner ends the whole process on a failure
@@ -78,7 +89,7 @@ def run_bench(
             build_args=arguments,
             timescale=("1ns", "1ps"),
             always=True,
-            waves=waves,
+            waves=waves and name == "verilator",
         )
         quiet = {"PYTHONWARNINGS": "ignore::DeprecationWarning"}  # cocotbext-axi still uses names of cocotb 1
         try:
