@@ -16,7 +16,7 @@ def picture(result: Result, title: str) -> str:
     try:
         import matplotlib
         from matplotlib.figure import Figure
-        from matplotlib.ticker import FixedLocator, NullLocator, StrMethodFormatter
+        from matplotlib.ticker import EngFormatter, FixedLocator, NullLocator, StrMethodFormatter
     except ImportError as error:
         raise BadRequest(f"pictures need matplotlib, which is not installed ({error}): {extra('explore')}") from None
     settings = {"svg.hashsalt": "sley", "font.size": 10, "axes.spines.top": False, "axes.spines.right": False}
@@ -27,7 +27,7 @@ def picture(result: Result, title: str) -> str:
             axes.plot(line.x, line.y, marker=MARKERS[number % len(MARKERS)], label=line.label)
         axes.set(xlabel=result.x, ylabel=result.y, title=title)
         axes.set_ylim(bottom=0)
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+        axes.yaxis.set_major_formatter(EngFormatter())
         if result.ticks is not None:
             axes.set_xscale("log", base=2)
             axes.xaxis.set_major_locator(FixedLocator(list(result.ticks)))
