@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-from rich.console import Console, ConsoleOptions
-from rich.table import Table as Grid
+from typing import TYPE_CHECKING
 
 from sley.abi.config import ChipConfig
 from sley.driver import BadRequest, Counters
 from sley.runtime.energy.activity import DRAM, UNITS, Access, Activity, DramByte, Item, Operation, activities
 from sley.runtime.energy.point import OperatingPoint
 from sley.runtime.energy.table import DEFAULT, Quantity, Table
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+    from rich.table import Table as Grid
 
 LEAKAGE = "leakage"
 
@@ -91,6 +93,8 @@ class Energy:
         return self.joules / self.seconds if self.seconds else 0.0
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Grid]:
+        from rich.table import Table as Grid
+
         total = self.joules or 1.0
         title = f"{joules_text(self.joules)} in {self.seconds:.3g} s, by the table {self.table}"
         grid = Grid("unit", "work", title=title)

@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
-
-from rich.table import Table as Grid
+from typing import TYPE_CHECKING
 
 from sley.runtime.device.graph import Graph
 from sley.runtime.device.stream import Stream
 from sley.runtime.energy.estimate import Energy, estimate, joules_text
 from sley.runtime.energy.point import OperatingPoint
 from sley.runtime.energy.table import DEFAULT, Table
-from sley.runtime.networks.compilation import CompiledNetwork
+
+if TYPE_CHECKING:
+    from rich.table import Table as Grid
+
+    from sley.runtime.networks.compilation import CompiledNetwork
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ def by_layer(compiled: CompiledNetwork, *, table: Table = DEFAULT, point: Operat
 
 def layer_table(layers: Sequence[Layer], most: int) -> Grid:
     """The operators that took most, up to so many of them."""
+    from rich.table import Table as Grid
+
     total = sum(layer.energy.joules for layer in layers) or 1.0
     grid = Grid("operator", title=f"{min(most, len(layers))} of {len(layers)} operators, those that took most")
     for heading in ("launches", "MACs", "energy", "of all", "of it DRAM", "pJ/MAC on chip"):
