@@ -53,6 +53,12 @@ def test_what_is_installed(install: Install) -> None:
     assert chain_of(Chain(function=MINE).words()) == Chain(function=MINE)
 
 
+def test_the_name_of_a_function_of_sley(install: Install) -> None:
+    install(exp2=OwnFunction(18, "EXP2"))
+    with pytest.raises(OwnFunctionError, match="EXP2 is a function of Sley; give yours another name"):
+        own_functions()
+
+
 def test_an_entry_point_that_cannot_be_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     broken = EntryPoint("broken", "no_such_module:MINE", own.GROUP)
     monkeypatch.setattr(own, "entry_points", lambda group: [broken])

@@ -1,6 +1,7 @@
 """A function of one's own: from its definition to a kernel, with nothing of Sley edited."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -111,13 +112,15 @@ def test_in_a_kernel(installed: dict[str, str], tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not find_c_compiler(), reason="needs a C compiler")
 def test_in_a_network(installed: dict[str, str]) -> None:
-    """The cycles that the guide on changes of the chip says."""
+    """The study of an operation of one's own, in a small form: its unit takes fewer cycles."""
     pytest.importorskip("onnx")
-    script = FOLDER.parent / "changes" / "function_unit.py"
-    result = subprocess.run([sys.executable, script], env=installed, capture_output=True, text=True, timeout=600)
+    command = [sys.executable, "-m", "sley.runtime.cli", "study", "run", "own-operation", "--small"]
+    result = subprocess.run(command, env=installed, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stderr
-    page = (FOLDER.parents[1] / "docs" / "guides" / "change-the-chip.md").read_text()
-    assert result.stdout in page, result.stdout
+    made, own = (
+        re.findall(r"[\d,]+", line) for line in result.stdout.splitlines() if re.search(r"(base|unit) +│ +64", line)
+    )
+    assert int(own[1].replace(",", "")) < int(made[1].replace(",", "")), result.stdout
 
 
 def test_cocotb_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,13 +43,16 @@ def test_small(name: str) -> None:
     check(name)
 
 
+@pytest.mark.skipif("softplus" in own_functions(), reason="the function is installed")
+def test_a_function_that_is_not_installed() -> None:
+    """With it the study is run by ``test_softplus.py``."""
+    with pytest.raises(BadRequest, match="the function softplus is not installed"):
+        STUDIES["own-operation"].run(True)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [name for name in STUDIES if name not in QUICK])
+@pytest.mark.parametrize("name", [name for name in STUDIES if name not in (*QUICK, "own-operation")])
 def test_more(name: str) -> None:
-    if name == "own-operation" and "softplus" not in own_functions():
-        with pytest.raises(BadRequest, match="the function softplus is not installed"):
-            check(name)
-        return
     check(name)
 
 

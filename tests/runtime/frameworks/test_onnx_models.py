@@ -136,6 +136,10 @@ def test_operators_of_ones_own() -> None:
     prepared = sley_onnx.prepare(made, ENGINE, operators=operators)
     (y,) = prepared.run([np.array([-1, 0, 3], np.float32)])
     np.testing.assert_array_equal(y, [5, 5, 11])
+    with pytest.raises(BadRequest, match=r"operators names SoftPlus, and 'tried' has no such operator"):
+        sley_onnx.prepare(made, ENGINE, operators=operators | {"SoftPlus": operators["Softplus"]}).run(
+            [np.zeros(3, np.float32)]
+        )
     with pytest.raises(UnsupportedOperator, match=r"mine.Twice.*no such operator"):
         sley_onnx.prepare(made, ENGINE, operators={"Softplus": operators["Softplus"]}).run([np.zeros(3, np.float32)])
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sley.abi.errors import SleyError
+from sley.abi.functions.table import Function
 
 GROUP = "sley.functions"
 FIRST_CODE, LAST_CODE = 16, 30
@@ -82,7 +83,8 @@ def _attribute(spec: str) -> Any:
 
 @cache
 def own_functions() -> dict[str, OwnFunction]:
-    """Those that are installed, by name in small letters. Raises ``OwnFunctionError`` if two share a code."""
+    """Those that are installed, by name in small letters. Raises ``OwnFunctionError`` if two share a code, or one has
+    the name of a function of Sley."""
     found: dict[str, OwnFunction] = {}
     codes: dict[int, str] = {}
     for point in entry_points(group=GROUP):
@@ -96,6 +98,8 @@ def own_functions() -> dict[str, OwnFunction]:
             raise OwnFunctionError(
                 f"{function.name} and {codes[function]} have code {int(function)}: change one of them"
             )
+        if function.name.upper() in Function.__members__:
+            raise OwnFunctionError(f"{function.name} is a function of Sley; give yours another name")
         codes[function] = function.name
         found[function.name.lower()] = function
     return found

@@ -16,9 +16,7 @@ def run(small: bool) -> Result:
     for bandwidth in BYTES_A_CYCLE:
         cycles = []
         for side in SIDES:
-            base = PRESETS["base"]
-            rows_of_sums = base.accumulator_rows
-            config = base.replace(name=f"array{side}", array=side, vector_lanes=side, accumulator_rows=rows_of_sums)
+            config = PRESETS["base"].replace(name=f"array{side}", array=side, vector_lanes=side)
             found = cost(network, config, timing={"bandwidth": min(bandwidth, config.bus_bytes)})
             share = found.macs / (found.cycles * config.peak_macs)
             rows.append((side, min(bandwidth, config.bus_bytes), found.cycles, f"{share:.1%}", found.bytes))

@@ -247,7 +247,8 @@ def compile_network(
     operators: what does operators of these names, in place of what Sley has for them, or of a domain of their own,
         ``"domain.Name"``; each takes and gives what a function with ``registry.operator`` does. No pass fuses them.
 
-    Raises ``UnsupportedOperator`` that lists everything that is missing, ``ShapeMismatch``, ``UnsupportedType``.
+    Raises ``UnsupportedOperator`` that lists everything that is missing, ``ShapeMismatch``, ``UnsupportedType``,
+    ``BadRequest`` for names of ``operators`` that the network does not have.
     """
     constants = {name: np.asarray(value) for name, value in {**network.constants, **(known or {})}.items()}
     network = optimised(network.with_nodes(network.nodes, constants), fold, tuple(operators or ()))

@@ -55,6 +55,12 @@ def convolution_backward(
     return [value if wanted else None for value, wanted in zip(found, output_mask, strict=True)]
 
 
+def _windows(kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> dict[str, list[int]]:
+    """Attributes of a pooling; without a stride windows lie side by side."""
+    window = _pair(kernel_size)
+    return {"kernel_shape": window, "strides": _pair(stride) if len(stride) else window, "pads": _pair(padding)}
+
+
 def max_pool_backward(
     grad: Tensor,
     x: Tensor,
@@ -67,11 +73,8 @@ def max_pool_backward(
 ) -> Tensor:
     if ceil_mode or x.dim() != 4:
         raise UnsupportedOperator("the gradient of max_pool2d with ceil_mode, or of a single image: run it eager")
-    window = _pair(kernel_size)
     numbers = {
-        "kernel_shape": window,
-        "strides": _pair(stride) if len(stride) else window,
-        "pads": _pair(padding),
+        **_windows(kernel_size, stride, padding),
         "dilations": _pair(dilation),
     }
     return symbolic("sley::MaxPoolBackward", (grad, x), numbers, dtype=x.dtype, shape=x.shape, version=1)
@@ -89,11 +92,8 @@ def avg_pool_backward(
 ) -> Tensor:
     if ceil_mode or divisor_override is not None or x.dim() != 4:
         raise UnsupportedOperator("the gradient of avg_pool2d with ceil_mode, a divisor, or of a single image")
-    window = _pair(kernel_size)
     numbers = {
-        "kernel_shape": window,
-        "strides": _pair(stride) if len(stride) else window,
-        "pads": _pair(padding),
+        **_windows(kernel_size, stride, padding),
         "count_include_pad": int(count_include_pad),
     }
     return symbolic("sley::AveragePoolBackward", (grad, x), numbers, dtype=x.dtype, shape=x.shape, version=1)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from sley.driver import BadRequest
 from sley.runtime.networks.graph import Network
 from sley.runtime.networks.passes.activation import fuse_activation
 from sley.runtime.networks.passes.batch_norm import fold_batch_norm
@@ -49,7 +50,7 @@ PASSES: dict[str, Pass] = {
 
 def optimised(network: Network, fold: Fold, own: Sequence[str] = ()) -> Network:
     """The network behind all passes; it is printed behind those that ``SLEY_DUMP`` names. ``fold``: computes operators
-    on the host. ``own``: operators that a user does."""
+    on the host. ``own``: operators that a user does. Raises ``BadRequest`` for one that the network does not have."""
     wanted = set(os.environ.get(DUMP, "").split(","))
 
     def behind(name: str, network: Network) -> Network:
@@ -58,6 +59,9 @@ def optimised(network: Network, fold: Fold, own: Sequence[str] = ()) -> Network:
         return network
 
     network = inline_subgraphs(network, fold)
+    unknown = set(own) - {node.operator for node in network.nodes}
+    if unknown:
+        raise BadRequest(f"operators names {', '.join(sorted(unknown))}, and {network.name!r} has no such operator")
     nodes = [replace(node, operator=OWN + node.operator) if node.operator in own else node for node in network.nodes]
     network = fold_constants(network.with_nodes(nodes), fold)
     for name, run in QUANTIZED.items():
