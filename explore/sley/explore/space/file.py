@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def _python(path: Path, text: str) -> dict[str, Any]:
 
 
 def _workload(network: Any, source: str, folder: Path) -> Workload:
-    if isinstance(network, Callable):  # type: ignore[arg-type]
+    if callable(network):
         return SourceWorkload(network.__name__, source)
     return workload_of(network, folder)
 

@@ -34,7 +34,7 @@ def run_task(task: Task, workloads: Mapping[str, Workload]) -> Run:
             found = plain(cost_of(workload, design.config, design.precision, design.timing))
     except SleyError as error:
         return Run(task.key, task.workload, FAILED, f"{error}", seconds=_seconds() - began)
-    except Exception as error:
+    except Exception as error:  # of any kind: it is the result of one design, and others go on
         place = traceback.extract_tb(error.__traceback__)[-1]
         reason = f"{type(error).__name__}: {error} ({place.filename}:{place.lineno})"
         return Run(task.key, task.workload, FAILED, reason, seconds=_seconds() - began)

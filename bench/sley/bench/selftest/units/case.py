@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space
-from sley.runtime import Device, KernelBuilder, Program
+from sley.runtime import Buffer, Device, KernelBuilder, Program
 from sley.runtime.assembler.operands import Register
 
 SPECIAL = (0, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 1, 0x80000001, 0x7F7FFFFF)
@@ -127,7 +127,7 @@ def list_offsets(config: ChipConfig) -> NDArray[np.uint32]:
     return (order * (config.accumulator_row_bytes + 3)).astype(np.uint32)
 
 
-def run(device: Device, case: Case, source: object) -> NDArray[np.uint8]:
+def run(device: Device, case: Case, source: Buffer) -> NDArray[np.uint8]:
     """What the case leaves in the rows of every core, [cores, bytes]."""
     config = device.config
     bed = Bed(case.name.replace(" ", "_"), config)
@@ -135,7 +135,7 @@ def run(device: Device, case: Case, source: object) -> NDArray[np.uint8]:
     program = bed.finish()
     out = device.full((config.cores, out_bytes(config)), 0xA5, np.uint8)
     gang = config.cores > 1
-    device.stream.launch(program, [source, out], (config.cores_x, config.cores_y), gang)  # type: ignore[list-item]
+    device.stream.launch(program, [source, out], (config.cores_x, config.cores_y), gang)
     return out.numpy()
 
 

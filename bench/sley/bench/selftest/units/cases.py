@@ -13,7 +13,7 @@ from sley.bench.selftest.units.sequencing import sequencer_cases
 from sley.bench.selftest.units.transfers import transfer_cases
 from sley.bench.selftest.units.vectors import vector_cases
 from sley.driver import Driver
-from sley.runtime import Device
+from sley.runtime import Buffer, Device
 from sley.sim.build.toolchain import find_c_compiler
 from sley.sim.engines.model import ModelTransport
 
@@ -44,7 +44,7 @@ class Golden:
         return run(self.device, case, self._source)
 
 
-def check_case(device: Device, source: object, golden: Golden, case: Case, check: Check) -> None:
+def check_case(device: Device, source: Buffer, golden: Golden, case: Case, check: Check) -> None:
     """Runs a case, and enters each 32-bit word that is not as on the golden model."""
     expected, found = golden.expected(case), run(device, case, source)
     check.about = f"{expected.size:,} bytes against the golden model"
