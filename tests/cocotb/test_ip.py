@@ -11,9 +11,7 @@ import pytest
 from session import run_session
 
 from sley.abi.config import preset
-from sley.hw.chip import Chip
 from sley.hw.ip.export import ip_files, write_export
-from sley.hw.ip.ip_xact import component_ports
 from sley.sim.cocotb.runner import BenchError, installed_simulators, run_bench
 from sley.sim.engines.design_text import cached_rtlil, cached_verilog
 from sley.sim.engines.fast import FastTransport
@@ -35,7 +33,7 @@ def nano(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def export(name: str, folder: Path) -> Path:
     config = preset(name)
-    write_export(ip_files(config, component_ports(Chip(config)), cached_verilog(config)), folder / "ip")
+    write_export(ip_files(config, cached_verilog(config)), folder / "ip")
     return folder / "ip"
 
 

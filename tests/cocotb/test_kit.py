@@ -8,9 +8,7 @@ import pytest
 from kit_chip import KIT
 
 from sley.abi.instructions import Op
-from sley.hw.chip import Chip
 from sley.hw.ip.export import ip_files, write_export
-from sley.hw.ip.ip_xact import component_ports
 from sley.sim.cocotb.axi_memory import BusFault
 from sley.sim.cocotb.gaps import random_gaps
 from sley.sim.cocotb.runner import installed_simulators, run_bench
@@ -23,7 +21,7 @@ from sley.sim.engines.design_text import cached_verilog
 @pytest.mark.skipif("icarus" not in installed_simulators(), reason="no icarus (Debian, Ubuntu: apt install iverilog)")
 def test_operators_gaps_and_errors(tmp_path: Path) -> None:
     """``nn`` and recorded work against the exact model, in every bit and cycle; see ``kit_bench.py``."""
-    files = ip_files(KIT, component_ports(Chip(KIT)), cached_verilog(KIT))
+    files = ip_files(KIT, cached_verilog(KIT))
     write_export(files, tmp_path / "ip")
     run_bench(sorted((tmp_path / "ip" / "rtl").glob("*.v")), "kit_bench", tmp_path / "build", "icarus")
 

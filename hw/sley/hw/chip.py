@@ -19,6 +19,11 @@ from sley.hw.noc.mesh import Mesh
 from sley.hw.reset import ResetControl
 
 
+def chip_signature(config: ChipConfig) -> wiring.Signature:
+    """Ports of a chip with that configuration; see ``Chip``."""
+    return wiring.Signature({"s_axil": In(AxiLite()), "m_axi": Out(axi4_signature(config)), "irq": Out(1)})
+
+
 class Chip(wiring.Component):
     """A Sley neural processing unit in one clock domain.
 
@@ -43,7 +48,7 @@ class Chip(wiring.Component):
 
     def __init__(self, config: ChipConfig) -> None:
         self.config = config
-        super().__init__({"s_axil": In(AxiLite()), "m_axi": Out(axi4_signature(config)), "irq": Out(1)})
+        super().__init__(chip_signature(config))
 
     def elaborate(self, platform: object) -> Module:
         c = self.config

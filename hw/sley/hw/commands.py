@@ -7,9 +7,7 @@ from typing import Annotated
 import typer
 
 from sley.abi.config import PRESETS, ConfigError, configuration
-from sley.hw.chip import Chip
 from sley.hw.ip.export import check_folder, ip_files, write_export
-from sley.hw.ip.ip_xact import component_ports
 from sley.hw.verilog import chip_verilog
 
 
@@ -40,7 +38,7 @@ def ip(
     try:
         chosen = configuration(config)
         check_folder(output)
-        files = ip_files(chosen, component_ports(Chip(chosen)), chip_verilog(chosen))
+        files = ip_files(chosen, chip_verilog(chosen))
         write_export(files, output)
     except ConfigError as error:
         raise typer.BadParameter(str(error), param_hint="--config") from None

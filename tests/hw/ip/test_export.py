@@ -1,4 +1,3 @@
-# amaranth: UnusedElaboratable=no
 """What ``sley ip`` writes: complete, consistent with each other and with the chip, the same bytes on every run."""
 
 import hashlib
@@ -22,10 +21,9 @@ from typer.testing import CliRunner
 from sley.abi.config import PRESETS, ChipConfig, preset
 from sley.abi.registers import RegisterMap
 from sley.hw import commands
-from sley.hw.chip import Chip
 from sley.hw.ip import registers
 from sley.hw.ip.export import ExportError, ip_files, write_export
-from sley.hw.ip.ip_xact import NAMESPACE, component_ports
+from sley.hw.ip.ip_xact import NAMESPACE
 from sley.hw.ip.registers import MissingToolError
 from sley.runtime.cli import app
 from sley.sim.build.toolchain import Toolchain, find_c_compiler, find_compiler, find_verilator, run_tool
@@ -38,7 +36,7 @@ needs_verilator = pytest.mark.skipif(not (find_compiler() and find_verilator()),
 
 
 def exported(config: ChipConfig) -> Files:
-    return ip_files(config, component_ports(Chip(config)), cached_verilog(config))
+    return ip_files(config, cached_verilog(config))
 
 
 @pytest.fixture(scope="module")
@@ -61,9 +59,8 @@ def ports(verilog: str) -> dict[str, tuple[str, int]]:
 def test_another_process_writes_the_same_bytes(files: Files) -> None:
     program = (
         "import hashlib, json; from sley.abi.config import preset; from sley.hw.verilog import chip_verilog;"
-        "from sley.hw.chip import Chip; from sley.hw.ip.ip_xact import component_ports;"
-        "from sley.hw.ip.export import ip_files; config = preset('nano'); ports = component_ports(Chip(config));"
-        "files = ip_files(config, ports, chip_verilog(config));"
+        "from sley.hw.ip.export import ip_files; config = preset('nano');"
+        "files = ip_files(config, chip_verilog(config));"
         "print(hashlib.sha256(json.dumps([*files.items()]).encode()).hexdigest())"
     )
     environment = os.environ | {"PYTHONHASHSEED": "7"}
@@ -220,7 +217,7 @@ def test_icarus_elaborates(name: str, tmp_path: Path) -> None:
 @pytest.fixture
 def cli(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(commands, "chip_verilog", lambda config: "")
-    monkeypatch.setattr(commands, "ip_files", lambda config, ports, verilog: {"rtl/sley.v": f"// {config.name}\n"})
+    monkeypatch.setattr(commands, "ip_files", lambda config, verilog: {"rtl/sley.v": f"// {config.name}\n"})
     return lambda *arguments: CliRunner().invoke(app, ["ip", *(str(argument) for argument in arguments)])
 
 
@@ -273,7 +270,7 @@ def test_command_mistakes(cli: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert message in result.output
     assert [*full.iterdir()] == [full / "thesis.txt"]
 
-    def fail(config: ChipConfig, ports: object, verilog: str) -> Files:
+    def fail(config: ChipConfig, verilog: str) -> Files:
         raise MissingToolError("pip install -e '.[ip]'")
 
     monkeypatch.setattr(commands, "ip_files", fail)

@@ -1,4 +1,3 @@
-# amaranth: UnusedElaboratable=no
 """The exported Verilog, compiled by Verilator, ends all kinds of work in the same cycle as engine ``fast``."""
 
 import re
@@ -8,9 +7,7 @@ import pytest
 from session import run_session
 
 from sley.abi.config import ChipConfig, preset
-from sley.hw.chip import Chip
 from sley.hw.ip.export import ip_files
-from sley.hw.ip.ip_xact import component_ports
 from sley.sim.build.toolchain import find_compiler, find_verilator
 from sley.sim.engines.design_text import cached_rtlil, cached_verilog
 from sley.sim.engines.fast import FastTransport
@@ -29,7 +26,7 @@ pytestmark = [
 
 def one_text(config: ChipConfig) -> str:
     """All exported modules, below a top with its ports written as engine ``rtl`` reads them."""
-    files = ip_files(config, component_ports(Chip(config)), cached_verilog(config))
+    files = ip_files(config, cached_verilog(config))
     text = "\n".join(body for path, body in files.items() if path.startswith("rtl/"))
     header = files["rtl/sley.v"].partition("\n);")[0]
     ports = re.findall(r"^    (input|output) wire (\[\d+:0\] )?(\w+)", header, re.MULTILINE)

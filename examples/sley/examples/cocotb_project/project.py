@@ -1,4 +1,3 @@
-# amaranth: UnusedElaboratable=no
 """The files of ``sley cocotb new``: a project for a block of the user's own beside Sley."""
 
 from pathlib import Path
@@ -6,9 +5,7 @@ from pathlib import Path
 from sley.abi.config import ChipConfig
 from sley.examples.cocotb_project.system_text import system_text
 from sley.fpga.memory.arbiter import AxiArbiter
-from sley.hw.chip import Chip
 from sley.hw.ip.export import ip_files
-from sley.hw.ip.ip_xact import component_ports
 from sley.hw.ip.readable import readable_modules
 from sley.hw.verilog import component_verilog
 from sley.sim.engines.design_text import cached_verilog
@@ -19,7 +16,7 @@ ARBITER = "sley_axi_arbiter"
 
 def project_files(config: ChipConfig) -> dict[str, str]:
     """Contents by path."""
-    chip = ip_files(config, component_ports(Chip(config)), cached_verilog(config))
+    chip = ip_files(config, cached_verilog(config))
     modules = readable_modules(component_verilog(AxiArbiter(config), ARBITER), ())
     return {
         **{

@@ -10,8 +10,9 @@ from sley.abi.errors import SleyError
 from sley.abi.export.c_header import c_header
 from sley.abi.export.systemrdl import systemrdl
 from sley.abi.registers import RegisterMap
+from sley.hw.chip import chip_signature
 from sley.hw.elaboration.emission import TOP
-from sley.hw.ip.ip_xact import Port, ip_xact
+from sley.hw.ip.ip_xact import ip_xact, module_ports
 from sley.hw.ip.readable import readable_modules
 
 HERE = Path(__file__).parent
@@ -23,9 +24,9 @@ class ExportError(SleyError):
     """The folder cannot take the export."""
 
 
-def ip_files(config: ChipConfig, ports: Mapping[str, Port], verilog: str) -> dict[str, str]:
-    """Contents by path. ``ports``: the chip's, see ``component_ports``; ``verilog``: what
-    ``sley.hw.verilog.chip_verilog`` makes of the configuration."""
+def ip_files(config: ChipConfig, verilog: str) -> dict[str, str]:
+    """Contents by path. ``verilog``: what ``sley.hw.verilog.chip_verilog`` makes of the configuration."""
+    ports = module_ports(chip_signature(config))
     header = _header(config)
     modules = readable_modules(verilog, [*ports])
     files = {f"rtl/{name}.v": header + text for name, text in modules.items()}

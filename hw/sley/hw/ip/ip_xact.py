@@ -22,10 +22,10 @@ Port = tuple[str, int]
 """Direction (``in`` or ``out``) and width."""
 
 
-def component_ports(component: wiring.Component) -> dict[str, Port]:
-    """Ports of the component's module by name, clock and reset first."""
+def module_ports(signature: wiring.Signature) -> dict[str, Port]:
+    """Ports of a component's module by name, clock and reset first."""
     ports: dict[str, Port] = {"clk": ("in", 1), "rst": ("in", 1)}
-    for path, member, value in component.signature.flatten(component):
+    for path, member, value in signature.flatten(signature.create()):
         name = "_".join(str(part) for part in path)
         ports[name] = ("in" if member.flow == wiring.In else "out", len(value))
     return ports
