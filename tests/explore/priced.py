@@ -10,7 +10,7 @@ from sley.explore.space.space import Space
 from sley.explore.sweep.journal import DONE, FAILED, Run
 from sley.explore.sweep.task import Task
 
-WORK = SourceWorkload("work", "def work(device): ...")
+WORK = SourceWorkload("work", "def work(device, precision): ...")
 OTHER = FunctionWorkload("other", lambda device: lambda: None)
 
 

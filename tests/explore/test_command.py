@@ -1,5 +1,6 @@
 """The command ``sley sweep``."""
 
+import csv
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,18 @@ def test_a_sweep_prints_the_front_and_writes_its_files(tmp_path: Path) -> None:
     assert "8 designs: 6 done" in ran(SPACE, "-o", folder, "-j", 1)
     assert (folder / "journal.jsonl").read_bytes() == journal, "nothing runs twice"
     assert tables == {name: (folder / name).read_bytes() for name in tables}
+
+
+@pytest.mark.campaign
+def test_finalists_are_synthesised(tmp_path: Path) -> None:
+    """The model's area of a chip on the front is within a tenth of what Yosys makes of it."""
+    folder = tmp_path / "results"
+    assert "synthesised: Area(" in ran(SPACE, "-o", folder, "-j", 1, "-s", "random", "-n", 2, "--synthesize", 1)
+    with (folder / "designs.csv").open() as file:
+        chips = [row for row in csv.DictReader(file) if row["lut by synthesis"]]
+    assert "True" in {chip["pareto"] for chip in chips}
+    for name in ("lut", "ff", "dsp", "bram"):
+        assert float(chips[0][f"{name} by synthesis"]) == pytest.approx(float(chips[0][name]), rel=0.1)
 
 
 @pytest.mark.parametrize(

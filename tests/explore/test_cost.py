@@ -10,13 +10,16 @@ from sley.abi.config import ChipConfig
 from sley.driver import BadRequest, SleyError
 from sley.explore import Cost, cost
 from sley.explore.costs import cost as costs
+from sley.explore.costs.cost import cost_of
 from sley.explore.costs.workload import NetworkWorkload, workload_of
+from sley.explore.space.file import read_space
 from sley.runtime import Device
 from sley.runtime.energy.estimate import estimate
 from sley.runtime.networks.file import save_network
 from sley.runtime.networks.graph import Network, Node, TensorType
 
 FLOAT = np.dtype(np.float32)
+SCHEDULES = Path(__file__).parents[2] / "examples" / "spaces" / "schedules.py"
 WIDE = ChipConfig(array=64, operand_types=("int8", "bf16"), vector_lanes=64, accumulator_rows=256)
 
 
@@ -31,7 +34,7 @@ def test_a_cost_is_that_of_the_rtl() -> None:
     """Cycles, and every counter."""
     found = cost(product, "nano")
     with Device.open("fast:nano?memory=1G") as device:
-        assert costs.measured(device, workload_of(product), "highest") == found
+        assert costs.measured(device, workload_of(product), {}) == found
     assert found.macs >= 64 * 16 * 32
     assert found.bytes >= 64 * 16 + 16 * 32 + 4 * 64 * 32
     assert found.energy == estimate(found.counters, found.config)
@@ -42,14 +45,27 @@ def test_a_cost_is_that_of_the_rtl() -> None:
 def test_a_network_costs_what_it_costs_on_the_rtl(tmp_path: Path) -> None:
     config = ChipConfig(name="chip", operand_types=("int8", "bf16"), vector_chains=4, queues=1)
     (tmp_path / "chip.json").write_text(config.to_json())
-    found = cost(network(), config, precision="medium", timing={"latency": 50})
+    found = cost(network(), config, schedule={"precision": "medium"}, timing={"latency": 50})
     with Device.open(f"fast:{tmp_path}/chip.json?memory=1G&latency=50") as device:
-        rtl = costs.measured(device, workload_of(network()), "medium")
+        rtl = costs.measured(device, workload_of(network()), {"precision": "medium"})
     assert (rtl.cycles, rtl.counters.cores, rtl.counters.chip) == (
         found.cycles,
         found.counters.cores,
         found.counters.chip,
     )
+
+
+def test_a_schedule_is_swept_and_costs_what_it_costs_on_the_rtl() -> None:
+    """A kernel of tiles, whose source is the file of the space."""
+    space, _ = read_space(SCHEDULES)
+    (workload,) = space.workloads
+    point = {"scratchpad_rows": 4096, "rows": 64, "depth": 64}
+    designs = [space.design({**point, "buffer": buffer}) for buffer in (1, 4)]
+    found = [cost_of(workload, design.config, design.schedule_of(workload), {}) for design in designs]
+    assert found[0].cycles > 1.5 * found[1].cycles
+    with Device.open("fast:base?memory=1G") as device:
+        rtl = costs.measured(device, workload, designs[1].schedule_of(workload))
+    assert (rtl.cycles, rtl.counters.chip) == (found[1].cycles, found[1].counters.chip)
 
 
 def test_timing_and_chip_matter() -> None:
@@ -77,7 +93,7 @@ def test_costs_are_found_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     assert len(ran) == 1
     others = [
         cost(network(value=0.25), "nano"),
-        cost(network(), "nano", precision="medium"),
+        cost(network(), "nano", schedule={"precision": "medium"}),
         cost(network(), "nano", timing={"latency": 9}),
         cost(network(), ChipConfig(unit_queue=16)),
     ]
@@ -103,7 +119,9 @@ def test_a_function_is_never_found_again(monkeypatch: pytest.MonkeyPatch) -> Non
         ({"network": "absent"}, "no network 'absent'"),
         ({"network": 7}, "int is no network; give a file"),
         ({"config": "absent"}, "no preset 'absent'"),
-        ({"precision": "low"}, "precision 'low'; there are medium, high, highest"),
+        ({"schedule": {"precision": "low"}, "network": network()}, "precision 'low'; there are medium, high, highest"),
+        ({"schedule": {"rows": 8}}, "product has no parameter 'rows'; it has none"),
+        ({"schedule": {"rows": 8}, "network": network()}, "layer has no parameter 'rows'; it has precision"),
         ({"timing": {"latency": 0}}, "latency must be in 1"),
         ({"timing": {"delay": 1}}, "no option 'delay'"),
         (

@@ -36,8 +36,8 @@ def on_rtl(design: Design, folder: Path) -> list[int]:
     found = []
     for workload in SPACE.workloads:
         with Device.open(f"fast:{path}?memory=1G{options}") as device:
-            cost = measured(device, workload, design.precision)
-        model = cost_of(workload, design.config, design.precision, design.timing)
+            cost = measured(device, workload, design.schedule_of(workload))
+        model = cost_of(workload, design.config, design.schedule_of(workload), design.timing)
         assert (model.cycles, model.counters.cores, model.counters.chip) == (
             cost.cycles,
             cost.counters.cores,
@@ -50,7 +50,7 @@ def on_rtl(design: Design, folder: Path) -> list[int]:
 def check(count: int, folder: Path) -> None:
     """Of so many designs that are drawn."""
     designs = [SPACE.design(point) for point in sampled(SPACE, count, 1)]
-    model = [sum(cost_of(w, d.config, d.precision, d.timing).cycles for w in SPACE.workloads) for d in designs]
+    model = [sum(cost_of(w, d.config, d.schedule_of(w), d.timing).cycles for w in SPACE.workloads) for d in designs]
     rtl = [sum(on_rtl(design, folder)) for design in designs]
     assert model == rtl
     assert len(set(model)) == count, "designs are told apart"

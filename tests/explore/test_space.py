@@ -8,7 +8,7 @@ from priced import OTHER, WORK, space
 from sley.abi.config import ChipConfig, ConfigError
 from sley.driver import BadRequest
 from sley.explore import Space
-from sley.explore.costs.workload import SourceWorkload
+from sley.explore.costs.workload import SourceWorkload, workload_of
 from sley.explore.space.file import read_space
 
 HERE = Path(__file__).parent
@@ -24,7 +24,7 @@ def test_a_design_has_what_its_point_says() -> None:
         {"array": 8, "latency": 16, "precision": "medium"}
     )
     assert (design.config.array, design.config.vector_lanes, design.config.queues) == (8, 8, ChipConfig().queues)
-    assert (design.timing, design.precision) == ({"latency": 16}, "medium")
+    assert (design.timing, design.schedule) == ({"latency": 16}, {"precision": "medium"})
 
 
 def test_what_no_chip_can_be_says_why() -> None:
@@ -43,11 +43,24 @@ def test_what_no_chip_can_be_says_why() -> None:
         ({"precision": ("low",)}, "precision is 'low'; there are medium, high, highest"),
         ({"vector_lanes": (4,)}, "vector_lanes cannot be the same as 'array'"),
         ({"name": ("me",)}, "no parameter 'name'"),
+        ({"rows": (1,)}, "no parameter 'rows'; there are .* link_bytes, precision$"),
     ],
 )
 def test_what_is_no_space(values: dict[str, tuple[object, ...]], problem: str) -> None:
     with pytest.raises(BadRequest, match=problem):
         space(**values)
+
+
+def test_a_workload_takes_what_its_schedule_has_of_a_design() -> None:
+    found = Space(
+        ChipConfig(), {"precision": ("high", "medium"), "rows": (1, 2)}, (WORK, workload_of(lambda device, rows: None))
+    )
+    design = found.design({"precision": "medium", "rows": 2})
+    assert [design.schedule_of(workload) for workload in found.workloads] == [{"precision": "medium"}, {"rows": 2}]
+    for name in ("array", "latency"):
+        function = SourceWorkload("f", f"def f(device, {name}): ...")
+        with pytest.raises(BadRequest, match=f"has an argument '{name}', as the chip or its memory has"):
+            Space(ChipConfig(), {}, (function,))
 
 
 def test_networks_have_names_of_their_own() -> None:

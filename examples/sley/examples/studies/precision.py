@@ -15,7 +15,7 @@ def run(small: bool) -> Result:
     rows: list[list[Cell]] = []
     lines = []
     for name, network in networks.items():
-        found = cost(network, "base", precision="medium")
+        found = cost(network, "base", schedule={"precision": "medium"})
         chip, whole = [], []
         for node in NODES:
             energy = estimate(found.counters, found.config, table=published(f"{node}nm"))

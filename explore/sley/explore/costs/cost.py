@@ -26,7 +26,6 @@ MEMORY_BYTES = 1 << 30
 """Of the device, or as much as the chip addresses."""
 TIMING = (*DRAM, *LINK)
 """Parameters of memory and of the host link, as in an engine URL."""
-PRECISIONS = ("medium", "high", "highest")
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def cost(
     network: Any,
     config: ChipConfig | str,
     *,
-    precision: str = "highest",
+    schedule: Mapping[str, Any] | None = None,
     timing: Mapping[str, int] | None = None,
 ) -> Cost:
     """The cost of a workload on a chip. Costs of what has a digest are kept in the cache, and found there again.
@@ -77,49 +76,52 @@ def cost(
     Parameters
     ----------
     network: a file ``.onnx`` or ``.sley``, a ``ModelProto``, a ``Network``, a name of ``sley zoo list``, or a function
-        of a device that returns a function which submits the work.
+        of a device, and of its schedule, that returns a function which submits the work.
     config: the chip, its preset's name or its JSON file.
-    precision: of products of float32: "highest", "high" or "medium", as in ``nn.matmul``.
+    schedule: of a network, ``precision`` of products of float32: "highest", "high" or "medium", as in ``nn.matmul``;
+        of a function, its other arguments by name.
     timing: of memory and the host link, as in an engine URL: ``{"latency": 64, "bandwidth": 8}``.
 
     Raises ``ConfigError``, ``BadRequest``, ``EngineError``, and what compiling the network raises.
     """
     chip = configuration(config) if isinstance(config, str) else config
-    return cost_of(workload_of(network), chip, precision, timing or {})
+    return cost_of(workload_of(network), chip, schedule or {}, timing or {})
 
 
-def cost_of(workload: Workload, config: ChipConfig, precision: str, timing: Mapping[str, int]) -> Cost:
+def cost_of(workload: Workload, config: ChipConfig, schedule: Mapping[str, Any], timing: Mapping[str, int]) -> Cost:
     """As ``cost``, of a workload."""
-    if precision not in PRECISIONS:
-        raise BadRequest(f"precision {precision!r}; there are {', '.join(PRECISIONS)}")
+    for name in schedule:
+        if name not in workload.parameters:
+            names = ", ".join(workload.parameters) or "none"
+            raise BadRequest(f"{workload.name} has no parameter {name!r}; it has {names}")
     if workload.digest is None:
-        return _run(workload, config, precision, timing)
-    key = key_of(workload, config, precision, timing)
+        return _run(workload, config, schedule, timing)
+    key = key_of(workload, config, schedule, timing)
 
     def run(output: Path, _: Path) -> None:
-        output.write_text(json.dumps(plain(_run(workload, config, precision, timing))))
+        output.write_text(json.dumps(plain(_run(workload, config, schedule, timing))))
 
     return of_plain(config, json.loads(cached("costs", f"{key}.json", run).read_text()))
 
 
-def key_of(workload: Workload, config: ChipConfig, precision: str, timing: Mapping[str, int]) -> str:
+def key_of(workload: Workload, config: ChipConfig, schedule: Mapping[str, Any], timing: Mapping[str, int]) -> str:
     """A digest of all that a cost depends on: workload, chip, tunings, options, and this version of Sley."""
     tunings = tuned_file(config)
-    parts = (json.dumps(config.capabilities, sort_keys=True), precision, json.dumps(dict(timing), sort_keys=True))
+    parts = (json.dumps(dict(part), sort_keys=True) for part in (config.capabilities, schedule, timing))
     return digest(
         workload.digest or "", *parts, version(), tunings.read_text() if tunings.exists() else "", f"{MEMORY_BYTES}"
     )
 
 
-def measured(device: Device, workload: Workload, precision: str) -> Cost:
+def measured(device: Device, workload: Workload, schedule: Mapping[str, Any]) -> Cost:
     """The cost on a device with cycles, whichever it is; on ``fast`` the same as on the exact model."""
-    submit = workload.prepare(device, precision)
+    submit = workload.prepare(device, **schedule)
     with device.stream.counted() as count:
         submit()
     return Cost(device.config, count.cycles, count.counters)
 
 
-def _run(workload: Workload, config: ChipConfig, precision: str, timing: Mapping[str, int]) -> Cost:
+def _run(workload: Workload, config: ChipConfig, schedule: Mapping[str, Any], timing: Mapping[str, int]) -> Cost:
     """On the exact model, time alone."""
     check_exact(config)
     memory = {"memory": str(min(MEMORY_BYTES, 1 << config.addr_bits))}
@@ -131,7 +133,7 @@ def _run(workload: Workload, config: ChipConfig, precision: str, timing: Mapping
         transport.close()
         raise
     with driver:
-        found = measured(Device(driver), workload, precision)
+        found = measured(Device(driver), workload, schedule)
     return of_plain(config, plain(found))  # of the chip by its own name, which a device does not know
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import linecache
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import entry_points
+from inspect import signature
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from sley.abi.install import extra
 from sley.driver import BadRequest
@@ -22,12 +24,16 @@ GROUP = "sley.networks"
 """Entry points: functions that return networks by name, as ``Known``."""
 Known = Mapping[str, Callable[[], "NetworkWorkload"]]
 Submit = Callable[[], None]
-Study = Callable[[Device], Submit]
-"""A function of a device that prepares arrays, and returns a function that submits the work that counts."""
+Study = Callable[..., Submit]
+"""A function of a device that prepares arrays, and returns a function that submits the work that counts. Its other
+arguments are parameters of its schedule."""
+PRECISIONS = ("medium", "high", "highest")
+"""Of products of float32, for networks."""
 
 
 class Workload(Protocol):
-    """Attributes: ``name``: for people. ``digest``: of all that decides what it does; None if nobody knows."""
+    """Attributes: ``name``: for people. ``digest``: of all that decides what it does; None if nobody knows.
+    ``parameters``: names of what its schedule may say."""
 
     @property
     def name(self) -> str: ...
@@ -35,8 +41,12 @@ class Workload(Protocol):
     @property
     def digest(self) -> str | None: ...
 
-    def prepare(self, device: Device, precision: str) -> Submit:
-        """Makes programs and arrays; what is returned submits the work that counts."""
+    @property
+    def parameters(self) -> tuple[str, ...]: ...
+
+    def prepare(self, device: Device, **schedule: Any) -> Submit:
+        """Makes programs and arrays; what is returned submits the work that counts. ``schedule``: values of some of
+        ``parameters``."""
         ...
 
 
@@ -47,12 +57,16 @@ class NetworkWorkload:
     name: str
     network: Network = field(repr=False)
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    parameters: ClassVar = ("precision",)
 
     @cached_property
     def digest(self) -> str:
         return hashlib.sha256(f"{digest_of(self.network)}{sorted(self.shapes.items())}".encode()).hexdigest()
 
-    def prepare(self, device: Device, precision: str) -> Submit:
+    def prepare(self, device: Device, **schedule: Any) -> Submit:
+        precision = schedule.get("precision", "highest")
+        if precision not in PRECISIONS:
+            raise BadRequest(f"precision {precision!r}; there are {', '.join(PRECISIONS)}")
         return compile_network(self.network, device, fold, self.shapes, precision=precision).launch
 
 
@@ -64,8 +78,12 @@ class FunctionWorkload:
     function: Study
     digest: None = None
 
-    def prepare(self, device: Device, precision: str) -> Submit:
-        return self.function(device)
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        return _arguments(self.function)
+
+    def prepare(self, device: Device, **schedule: Any) -> Submit:
+        return self.function(device, **schedule)
 
 
 @dataclass(frozen=True)
@@ -80,11 +98,26 @@ class SourceWorkload:
     def digest(self) -> str:
         return hashlib.sha256(f"{self.name}\0{self.source}".encode()).hexdigest()
 
-    def prepare(self, device: Device, precision: str) -> Submit:
+    @cached_property
+    def parameters(self) -> tuple[str, ...]:
+        return _arguments(self._function())
+
+    def prepare(self, device: Device, **schedule: Any) -> Submit:
+        return self._function()(device, **schedule)
+
+    def _function(self) -> Study:
+        """With its lines where kernels of tiles look for theirs."""
         names: dict[str, Any] = {"__name__": "studies"}
-        exec(compile(self.source, f"<studies: {self.name}>", "exec"), names)
-        submit: Submit = names[self.name](device)
-        return submit
+        place = f"<studies: {self.digest}>"
+        linecache.cache[place] = (len(self.source), None, self.source.splitlines(keepends=True), place)
+        exec(compile(self.source, place, "exec"), names)
+        function: Study = names[self.name]
+        return function
+
+
+def _arguments(function: Study) -> tuple[str, ...]:
+    """All but the device."""
+    return tuple(signature(function).parameters)[1:]
 
 
 def known_workloads() -> dict[str, Callable[[], NetworkWorkload]]:

@@ -10,8 +10,8 @@ from typing import Any
 
 from sley.abi.config import ChipConfig
 from sley.driver import BadRequest
-from sley.explore.costs.cost import PRECISIONS, TIMING
-from sley.explore.costs.workload import Workload
+from sley.explore.costs.cost import TIMING
+from sley.explore.costs.workload import PRECISIONS, Workload
 from sley.sim.memory.dram import BOUNDS
 
 Point = dict[str, Any]
@@ -21,17 +21,21 @@ CHIP = tuple(one.name for one in fields(ChipConfig) if one.name != "name")
 
 @dataclass(frozen=True)
 class Design:
-    """A chip with its memory, and how networks are compiled for it. ``timing``: as of ``cost``."""
+    """A chip with its memory, and how work is scheduled on it. ``timing``, ``schedule``: as of ``cost``."""
 
     config: ChipConfig
     timing: Mapping[str, int]
-    precision: str
+    schedule: Mapping[str, Any] = field(default_factory=dict)
+
+    def schedule_of(self, workload: Workload) -> dict[str, Any]:
+        """What the workload takes of it."""
+        return {name: value for name, value in self.schedule.items() if name in workload.parameters}
 
 
 @dataclass(frozen=True)
 class Space:
     """What is searched. Parameters are those of ``ChipConfig``, those of memory and host link in engine URLs, and
-    ``precision``.
+    those that the schedules of workloads have: ``precision`` of networks, arguments of functions.
 
     Parameters
     ----------
@@ -49,7 +53,10 @@ class Space:
     same: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        known = (*CHIP, *TIMING, "precision")
+        scheduled = {name for workload in self.workloads for name in workload.parameters}
+        if taken := scheduled & {*CHIP, *TIMING}:
+            raise BadRequest(f"a function has an argument {min(taken)!r}, as the chip or its memory has; rename it")
+        known = (*CHIP, *TIMING, *sorted(scheduled))
         for name, values in self.values.items():
             if name not in known:
                 raise BadRequest(f"no parameter {name!r}; there are {', '.join(known)}")
@@ -85,4 +92,5 @@ class Space:
         changes = {name: point[name] for name in CHIP if name in point}
         changes |= {n: changes.get(other, getattr(self.base, other)) for n, other in self.same.items()}
         timing = {name: point[name] for name in TIMING if name in point}
-        return Design(self.base.replace(**changes), timing, point.get("precision", "highest"))
+        schedule = {name: value for name, value in point.items() if name not in (*CHIP, *TIMING)}
+        return Design(self.base.replace(**changes), timing, schedule)

@@ -77,7 +77,7 @@ class Sweep:
 
     def _tasks(self, design: Design) -> list[Task]:
         return [
-            Task(key_of(workload, design.config, design.precision, design.timing), workload.name, design)
+            Task(key_of(workload, design.config, design.schedule_of(workload), design.timing), workload.name, design)
             for workload in self.space.workloads
         ]
 

@@ -31,7 +31,7 @@ def run_task(task: Task, workloads: Mapping[str, Workload]) -> Run:
     try:
         workload, design = workloads[task.workload], task.design
         with redirect_stderr(io.StringIO()):  # what is compiled for each chip is no news in a sweep
-            found = plain(cost_of(workload, design.config, design.precision, design.timing))
+            found = plain(cost_of(workload, design.config, design.schedule_of(workload), design.timing))
     except SleyError as error:
         return Run(task.key, task.workload, FAILED, f"{error}", seconds=_seconds() - began)
     except Exception as error:  # of any kind: it is the result of one design, and others go on
