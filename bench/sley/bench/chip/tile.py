@@ -1,6 +1,6 @@
 """Kernels of the tile language as their authors would write them: cycles from doorbell to fence against bounds.
 
-The bound of an element-wise kernel is the beats that it loads, that of a product the rows that stream through the
+The bound of an element-wise kernel is the beats that it loads, that of products the rows that stream through the
 array. Every result is compared with numpy. Fails when one is wrong, or takes more cycles than promised.
 """
 
@@ -12,16 +12,26 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from sley.bench.tile.kernels import add, matmul, softmax
+from sley.bench.tile.kernels import add, attention, matmul, softmax
 from sley.runtime import Buffer, Device, tile
 from sley.runtime.device.buffer import BF16
 
 ENGINE = "model:base?cycles=on&memory=16M"
-BOUNDS = {"add 384 x 256": 12_288, "softmax 512 x 256": 32_768, "matmul 256 x 256 x 256": 65_536}
-PROMISED = {"add 384 x 256": 13_650, "softmax 512 x 256": 42_000, "matmul 256 x 256 x 256": 67_300}
+BOUNDS = {
+    "add 384 x 256": 12_288,
+    "softmax 512 x 256": 32_768,
+    "matmul 256 x 256 x 256": 65_536,
+    "attention 1024 x 1024 x 64": 524_288,
+}
+PROMISED = {
+    "add 384 x 256": 13_650,
+    "softmax 512 x 256": 42_000,
+    "matmul 256 x 256 x 256": 67_300,
+    "attention 1024 x 1024 x 64": 665_000,
+}
 """Cycles that no change may exceed."""
-Case = tuple[Callable[[], None], Buffer, Any]
-"""A call, its result, and what that must be."""
+Case = tuple[Callable[[], None], Buffer, Any, float]
+"""A call, its result, what that must be, and by how much it may be off beside a rounding."""
 
 
 def cases(device: Device) -> dict[str, Case]:
@@ -34,15 +44,19 @@ def cases(device: Device) -> dict[str, Case]:
     x, y, a, b = values(384, 256), values(384, 256), values(256, 256), values(256, 256)
     wide = random.standard_normal((512, 256)).astype(BF16)
     powers = np.exp(wide.astype(np.float64))
+    q, k, v = (random.standard_normal((1024, 64)).astype(BF16) for _ in range(3))
+    weights = np.exp(q.astype(np.float64) @ k.astype(np.float64).T)
+    attended = weights / weights.sum(1, keepdims=True) @ v.astype(np.float64)
     sums = np.maximum(a.astype(np.float32) @ b.astype(np.float32), 0).astype(BF16)
-    outs = [device.empty(shape, BF16) for shape in ((384, 256), (512, 256), (256, 256))]
+    outs = [device.empty(shape, BF16) for shape in ((384, 256), (512, 256), (256, 256), (1024, 64), (64, 1024))]
     calls = [
         partial(add[blocks(384, 256)], device.array(x), device.array(y), outs[0]),
         partial(softmax[lambda rows: tile.cdiv(512, rows)], device.array(wide), outs[1]),
         partial(matmul[blocks(256, 256)], device.array(a), device.array(b), outs[2]),
+        partial(attention[lambda rows: tile.cdiv(1024, rows)], *map(device.array, (q, k, v)), *outs[3:]),
     ]
-    wanted = [x * BF16.type(2) + y, powers / powers.sum(1, keepdims=True), sums]
-    return dict(zip(BOUNDS, zip(calls, outs, wanted, strict=True), strict=True))
+    wanted = [x * BF16.type(2) + y, powers / powers.sum(1, keepdims=True), sums, attended]
+    return dict(zip(BOUNDS, zip(calls, outs, wanted, (0, 0, 0, 0.02), strict=False), strict=True))
 
 
 def blocks(m: int, n: int) -> Callable[..., tuple[int, int]]:
@@ -55,10 +69,10 @@ def measure() -> list[str]:
     table = Table("kernel", "cycles", "promised", "bound / cycles", title="Tile kernels of bf16, base")
     missed = []
     with Device.open(ENGINE) as device:
-        for name, (call, out, wanted) in cases(device).items():
+        for name, (call, out, wanted, off) in cases(device).items():
             call()
             found = out.numpy().astype(np.float64)
-            if not np.allclose(found, wanted.astype(np.float64), rtol=2**-8, atol=0):
+            if not np.allclose(found, wanted.astype(np.float64), rtol=2**-8, atol=off):
                 missed.append(f"{name}: not what numpy gives")
             with device.stream.timed() as timing:
                 call()

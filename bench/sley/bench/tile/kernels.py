@@ -23,6 +23,32 @@ def softmax(x: Any, out: Any, rows: Any = tile.choice(8, 16, 32, 64)) -> None:
 
 
 @tile.kernel
+def attention(
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    turned: Any,
+    rows: Any = tile.choice(16, 32, 64),
+    keys: Any = tile.choice(64, 128),
+) -> None:
+    """softmax(q · k^T) · v. Queries are lanes, so the softmax goes along rows; ``turned`` has results as columns."""
+    row, depth = tile.block_id() * rows, q.shape[1]
+    queries = tile.load(q, (row, 0), (rows, depth)).T
+    largest, sums, total = tile.full((1, rows), -3e38), tile.zeros((1, rows)), tile.zeros((depth, rows))
+    for at in range(0, k.shape[0], keys):
+        scores = tile.dot(tile.load(k, (at, 0), (keys, depth)), queries)
+        top = tile.maximum(largest, scores.max(0))
+        weights, factor = tile.exp(scores - top).to(q.dtype), tile.exp(largest - top)
+        sums = sums * factor + weights.to(np.float32).sum(0)
+        values = tile.load(v, (at, 0), (depth, keys), axes=(1, 0))
+        total = tile.dot(values, weights, total * factor)
+        largest = top
+    tile.store(turned, (0, row), (total / sums).to(out.dtype))
+    tile.store(out, (row, 0), tile.load(turned, (0, row), (rows, depth), axes=(1, 0)))
+
+
+@tile.kernel
 def matmul(
     a: Any,
     b: Any,

@@ -58,6 +58,14 @@ class Parameters:
         self._others.pop((unit, name), None)
 
     @contextmanager
+    def branch(self) -> Iterator[None]:
+        """Around what may be left out: behind it, only what it does not change is known."""
+        known, others = dict(self._known), dict(self._others)
+        yield
+        self._known = {key: number for key, number in self._known.items() if known.get(key) == number}
+        self._others = {key: value for key, value in self._others.items() if others.get(key) == value}
+
+    @contextmanager
     def loop(self, op: Op) -> Iterator[None]:
         """Around a loop: its body may begin with what it leaves."""
         before = self._before.get(op)

@@ -19,7 +19,7 @@ from sley.runtime.tile.emit.transfers import emit_transfer
 from sley.runtime.tile.emit.transposes import emit_transpose
 from sley.runtime.tile.ir import Block, Function, Op
 from sley.runtime.tile.operations import LOADS, STORES, UNITS, TileError
-from sley.runtime.tile.passes.order import Channel, Early, Order
+from sley.runtime.tile.passes.order import Channel, Early, Order, Segment, segments
 from sley.runtime.tile.types import IndexType
 
 INNER_LOOPS = {"dot": 2, "chain": 1, "fold": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1, "spread": 0}
@@ -103,6 +103,7 @@ class Emitter:
         lower, step, count = (op.attributes[name] for name in ("lower", "step", "count"))
         semaphores = self._semaphores(op.body)
         early = self.early.get(op, frozenset())
+        when = dict(zip(op.body.ops, segments(op.body, early), strict=True))
         self._some(op.body, semaphores, lambda inner: inner in early)
         with self.room.parameters.loop(op), ExitStack() as rounds:
             if _depth(op) <= LOOP_DEPTH:
@@ -112,9 +113,12 @@ class Emitter:
                 k.mov(end, lower + step * count)
                 rounds.enter_context(k.while_(registers[variable], "!=", end))
             self.loops.append(op)
-            if early:
-                self._next(op, semaphores)
-            self._some(op.body, semaphores, lambda inner: inner not in early)
+            for segment in Segment:
+                inside = frozenset(inner for inner in op.body.ops if when[inner] is segment)
+                if not inside <= early:
+                    self._some(op.body, semaphores, inside.__contains__)
+                elif inside:
+                    self._next(op, semaphores, inside)
             self.loops.pop()
             with ExitStack() as stack:
                 ends = []
@@ -128,15 +132,15 @@ class Emitter:
             k.add(registers[variable], registers[variable], op.attributes["step"])
         k.free(registers[variable])
 
-    def _next(self, op: Op, semaphores: dict[Channel, Semaphore]) -> None:
-        """What is early of the next round, if there is one."""
+    def _next(self, op: Op, semaphores: dict[Channel, Semaphore], which: frozenset[Op]) -> None:
+        """Some operations of the next round, if there is one."""
         assert op.body is not None
         k, last = self.k, op.attributes["lower"] + op.attributes["step"] * (op.attributes["count"] - 1)
         with k.scratch("last") as (register,):
             k.mov(register, last)
             variable = self.room.scalars.registers[op.body.parameters[0]]
-            with k.if_(variable, "!=", register), self.room.next_round(op):
-                self._some(op.body, semaphores, lambda inner: inner in self.early[op])
+            with k.if_(variable, "!=", register), self.room.parameters.branch(), self.room.next_round(op):
+                self._some(op.body, semaphores, which.__contains__)
 
 
 def _depth(op: Op) -> int:

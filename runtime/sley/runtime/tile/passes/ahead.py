@@ -3,7 +3,8 @@
 The sequencer hands on instructions in their order, and so do units. If those of a round for one unit are more than its
 queue holds, the loads of the next round would be issued when most of them are done. And a product whose operands are
 loaded would wait behind one that needs what the vector unit makes of it. So both are issued a round before the others:
-loads, or loads and the products that need nothing else.
+loads, or loads and the products that need nothing else. With them goes what the vector unit makes of these products
+for others, if it can: then each unit works on one product while the other one works on the other.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from collections.abc import Iterator
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
-from sley.runtime.tile.operations import UNITS
-from sley.runtime.tile.passes.order import Early, accesses, order
+from sley.runtime.tile.operations import LOADS, UNITS
+from sley.runtime.tile.passes.order import Early, accesses, order, segments
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.types import INDEX
 
@@ -48,9 +49,36 @@ def _candidates(body: Block, config: ChipConfig) -> Iterator[frozenset[Op]]:
 
     first = [op for op in dots if needs_nothing(op)]
     if first and len(first) < len(dots):
+        for between in _between(body, [op for op in dots if op not in first]):
+            yield frozenset((*loads, *first, *between))
         yield frozenset((*loads, *first))
     if sum(products(op, config) for op in dots) * 2 > config.unit_queue:
         yield frozenset(loads)
+
+
+def _between(body: Block, last: list[Op]) -> Iterator[frozenset[Op]]:
+    """What the vector unit makes for the factors of the last products: as little as it can be, and all that these
+    products have no part in."""
+    made = body.ops[:-1]
+    makers = {result: op for op in made for result in op.results}
+    ends = {value: makers.get(end) for value, end in zip(body.parameters[1:], body.ops[-1].operands, strict=True)}
+    late, before = {*last}, 0
+    while len(late) > before:
+        before = len(late)
+        sources = {result for op in late for result in op.results} | {value for value, op in ends.items() if op in late}
+        late |= {op for op in made if not sources.isdisjoint(op.operands)}
+    least, left = set[Op](), [value for op in last for value in op.operands[:2]]
+    while left:
+        value = left.pop()
+        needed = [makers.get(value), ends.get(value)]
+        needed += [op for op in made if value in ends and value in op.operands]  # who reads what a loop carries to them
+        for op in needed:
+            if op is not None and op not in least:
+                least.add(op)
+                left += op.operands
+    if late.isdisjoint(least):
+        for found in (least, {*made} - late):
+            yield frozenset(op for op in found if UNITS.get(op.name) is Unit.VECTOR)
 
 
 def _follow(body: Block, loads: list[Op]) -> bool:
@@ -69,21 +97,25 @@ def _follow(body: Block, loads: list[Op]) -> bool:
 
 
 def _allowed(loop: Op, early: frozenset[Op], placement: Placement) -> bool:
-    """Whether nothing that is issued ahead waits for what comes behind it: for the round before at most if it is loads
-    alone, which wait in a queue of their own."""
+    """Whether nothing waits for what is issued behind it, but loads alone for the round before, as they wait in a queue
+    of their own; and whether operations of one unit that are issued in another order do not need theirs."""
     assert loop.body is not None
-    products_too = any(op.name == "dot" for op in early)
-    least = 2 if products_too else 1
-    for _, _, turns, first, second in order(loop.body, loop, placement, early).counts:
-        if second and not first and turns < least:
+    when = segments(loop.body, early)
+    alone = all(op.name in LOADS for op in early)
+    for (_, _, turns, first, second), signal, wait in order(loop.body, loop, placement, early).pairs:
+        apart = turns + first - second
+        if apart < 0 or (apart == 0 and not alone and (when[signal], signal) >= (when[wait], wait)):
             return False
-    ahead = [access for op in early for access in accesses(op, placement)]
-    behind = [access for op in loop.body.ops if op not in early for access in accesses(op, placement)]
-    return not any(
-        a.place is b.place and a.unit is b.unit and (a.writes or b.writes) and not placement.alternates(a.place, loop)
-        for a in ahead
-        for b in behind
-    )
+    made = [(number, access) for number, op in enumerate(loop.body.ops) for access in accesses(op, placement)]
+    for one, a in made:
+        for other, b in made:
+            if loop.body.ops[one] not in early or loop.body.ops[other] in early or a.unit is not b.unit:
+                continue
+            kept = one < other and when[other] < when[one]  # before the next round's, as without anything ahead
+            same = a.place is b.place and (a.writes or b.writes)
+            if same and not kept and not placement.alternates(a.place, loop):
+                return False
+    return True
 
 
 def products(dot: Op, config: ChipConfig) -> int:

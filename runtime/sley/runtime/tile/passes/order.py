@@ -10,8 +10,9 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
@@ -27,6 +28,36 @@ Channel = tuple[Unit, Unit, int, bool, bool]
 ahead of the other operations of a loop: so both sides of a channel keep the order of rounds."""
 Early = Mapping[Op, frozenset[Op]]
 """By loops, operations of their bodies that are issued a round ahead."""
+
+
+class Segment(IntEnum):
+    """When an operation is issued in a round of a loop of which some are a round ahead: of the next round, loads and
+    products; of this one, what comes before its first product; of the next one, the others; the rest of this one."""
+
+    LOADS_AHEAD = 0
+    BEFORE = 1
+    AHEAD = 2
+    BEHIND = 3
+
+
+AHEAD = (Segment.LOADS_AHEAD, Segment.AHEAD)
+Moment = tuple[Segment, int]
+"""When an operation is issued in a round, and its number."""
+Time = tuple[int, Segment, int]
+"""The same, with the round, counted from the one at hand."""
+
+
+def segments(block: Block, ahead: frozenset[Op]) -> list[Segment]:
+    """Of the operations of a block, of which some are issued a round ahead."""
+    found, product = list[Segment](), False
+    for op in block.ops:
+        product |= op.name == "dot" and op not in ahead
+        if op in ahead:
+            loads = UNITS.get(op.name) in (Unit.LOAD, Unit.MATRIX)
+            found.append(Segment.LOADS_AHEAD if loads else Segment.AHEAD)
+        else:
+            found.append(Segment.BEHIND if product else Segment.BEFORE)
+    return found
 
 
 class OrderError(RoomError):
@@ -54,9 +85,12 @@ class Order:
     """For the operations of one block, by their number: the channels that are signalled behind them, and that they
     wait for.
 
-    ``counts``: signals of each channel in a round.
+    ``counts``: signals of each channel in a round. ``pairs``: channels, with the operations that signal and wait.
+    ``when``: segments of the operations.
     """
 
+    when: list[Segment]
+    pairs: list[tuple[Channel, int, int]] = field(default_factory=list)
     signals: dict[int, list[Channel]] = field(default_factory=dict)
     waits: dict[int, list[Channel]] = field(default_factory=dict)
     counts: dict[Channel, int] = field(default_factory=dict)
@@ -92,10 +126,11 @@ def orders(function: Function, placement: Placement, early: Early) -> dict[Block
     found: dict[Block, Order] = {}
 
     def visit(block: Block, loop: Op | None) -> None:
-        found[block] = order(block, loop, placement, early.get(loop, frozenset()) if loop else frozenset())
         for op in block.ops:
             if op.body is not None:
                 visit(op.body, op)
+        ahead = early.get(loop, frozenset()) if loop else frozenset()
+        found[block] = order(block, loop, placement, ahead, found)
 
     visit(function.body, None)
     for made in found.values():
@@ -109,9 +144,15 @@ def orders(function: Function, placement: Placement, early: Early) -> dict[Block
     return found
 
 
-def order(block: Block, loop: Op | None, placement: Placement, ahead: frozenset[Op] = frozenset()) -> Order:
+def order(
+    block: Block,
+    loop: Op | None,
+    placement: Placement,
+    ahead: frozenset[Op] = frozenset(),
+    inside: Mapping[Block, Order] | None = None,
+) -> Order:
     """What the operations of a block need of each other; ``loop``: whose body it is; ``ahead``: those that are issued
-    a round ahead."""
+    a round ahead; ``inside``: of the bodies of loops in it."""
     inner = {op for op in block.walk() if op.body is not None}
     made = [{access for access in accesses(op, placement) if not _of(access, inner)} for op in block.ops]
     needs: dict[Channel, dict[int, int]] = {}
@@ -120,6 +161,8 @@ def order(block: Block, loop: Op | None, placement: Placement, ahead: frozenset[
             for a in before:
                 for b in users:
                     if a.place is not b.place or not a.apart(b) or not (a.writes or b.writes):
+                        continue
+                    if _awaited(block.ops[late], a, b, placement, inside or {}):
                         continue
                     stages = block.ops[early] in ahead, block.ops[late] in ahead
                     if early < late:
@@ -131,8 +174,8 @@ def order(block: Block, loop: Op | None, placement: Placement, ahead: frozenset[
                         continue
                     latest = needs.setdefault(channel, {})
                     latest[late] = max(latest.get(late, -1), early)
-    result = Order()
-    implied = _implied(needs)
+    result = Order(when=segments(block, ahead))
+    implied = _implied(needs, result.when)
     for channel, latest in needs.items():
         last = -1
         for late in sorted(latest):
@@ -141,31 +184,64 @@ def order(block: Block, loop: Op | None, placement: Placement, ahead: frozenset[
                 result.signals.setdefault(last, []).append(channel)
                 result.waits.setdefault(late, []).append(channel)
                 result.counts[channel] = result.counts.get(channel, 0) + 1
+                result.pairs.append((channel, last, late))
     return result
 
 
-Moment = tuple[int, bool, int]
-"""When an operation is done: the round, counted from the one at hand; whether it is no early one, which come first in
-a round; its number."""
+def _awaited(loop: Op, before: Access, inner: Access, placement: Placement, inside: Mapping[Block, Order]) -> bool:
+    """Whether each operation of a loop that uses a place waits, in its round, for one in the loop of the unit of an
+    operation in front of the loop: then it comes behind that, too."""
+    if loop.body is None or loop.body not in inside or before.ahead or inner.ahead or before.unit is inner.unit:
+        return False
+    known = inside[loop.body]
+    waits = [
+        (known.when[wait], wait)
+        for (first, second, turns, _, _), _, wait in known.pairs
+        if (first, second, turns) == (before.unit, inner.unit, 0)
+    ]
+    for number, op in enumerate(loop.body.ops):
+        if not any(use.place is inner.place and use.unit is inner.unit for use in accesses(op, placement)):
+            continue
+        moment = known.when[number], number
+        if op.body is not None or not any(_first(wait, moment) for wait in waits):
+            return False
+    return True
 
 
-def _implied(needs: Mapping[Channel, Mapping[int, int]]) -> set[tuple[Channel, int]]:
+def _first(one: Moment, other: Moment) -> bool:
+    """Whether an operation of a unit is issued before another one of its round, or is the same."""
+    if (one[0] in AHEAD) != (other[0] in AHEAD):
+        return one[0] in AHEAD
+    return one <= other
+
+
+def _implied(needs: Mapping[Channel, Mapping[int, int]], when: Sequence[Segment]) -> set[tuple[Channel, int]]:
     """Channels and operations that wait for what other waits of the same unit for the same other one imply: units do
-    their operations in order, so with one of them those before it are done. Early operations of a loop's first round
-    come behind all of the run of the loop before, and in its last round there are none: so what is known of early ones
-    says something of all, but what is known of the others says nothing of early ones, and waits of early ones say
-    something of the round behind alone."""
+    their operations in order, so with one of them those before it are done. ``when``: segments of the operations.
+
+    What is ahead is issued for the first round in front of the loop, behind all of the loop's run before, and not in
+    its last round. So what is known of what is ahead says something of all; what is known of the others says
+    something of what was ahead a round before. And waits of what is ahead say nothing to the others of the same round.
+    """
     found: set[tuple[Channel, int]] = set()
     for pair in {channel[:2] for channel in needs}:
-        wanted = sorted(
-            (not channel[4], late, (channel[4] - channel[2] - channel[3], not channel[3], early), channel)
+        wanted = [
+            (when[late], late, (channel[4] - channel[2] - channel[3], when[early], early), channel)
             for channel, latest in needs.items()
             if channel[:2] == pair
             for late, early in latest.items()
-        )
-        for number, (stage, late, moment, channel) in enumerate(wanted):
-            before: list[Moment] = [other for was, _, other, _ in wanted[:number] if was == stage]
+        ]
+        wanted.sort(key=lambda wait: (wait[0], wait[1], [-number for number in wait[2]]))  # what says most comes first
+        for number, (segment, late, moment, channel) in enumerate(wanted):
+            before: list[Time] = [other for was, _, other, _ in wanted[:number] if was not in AHEAD or segment in AHEAD]
             before += [(other[0] - 1, *other[1:]) for _, _, other, _ in wanted]
-            if any(moment <= other and (moment[1] or not other[1]) for other in before):
+            if any(_implies(other, moment) for other in before):
                 found.add((channel, late))
     return found
+
+
+def _implies(known: Time, moment: Time) -> bool:
+    """Whether an operation of a unit is done, if another one of it is known to be."""
+    if moment[1] in AHEAD and known[1] not in AHEAD:
+        return moment[0] < known[0]
+    return moment <= known

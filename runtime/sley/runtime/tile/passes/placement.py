@@ -21,6 +21,7 @@ from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.chains import in_scratchpad
 from sley.runtime.tile.passes.products import interleaved, ragged
 from sley.runtime.tile.passes.regions import transposed
+from sley.runtime.tile.passes.reuse import Reuse
 from sley.runtime.tile.passes.slots import MOST, choose_slots
 from sley.runtime.tile.types import TileType
 
@@ -43,18 +44,45 @@ class Placement:
 def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placement:
     """Finds a place for every tile, in at most so many slots. Raises ``RoomError`` that says which memory is too small,
     for what."""
-    placement = Placement([], {}, interleaved(function), ragged(function, config))
-    _block(function.body, None, config, placement)
-    if any(_rows(placement, space) > rows for space, rows in _memories(config)):
-        _share(function.body, placement)
     memories = _memories(config)
+    placement = _placed(function, config, False)
+    if not _has_room(placement, function, config, min(slots, 2)):
+        placement = _placed(function, config, True)
+    for space, rows in memories:
+        if _rows(placement, space) > rows:
+            _share(function.body, placement, space)
     _check_room(placement, *max(memories, key=lambda memory: _rows(placement, memory[0]) / memory[1]), config)
-    choose_slots(placement.buffers, _shared(function.body, placement), dict(memories), slots)
+    shared = _shared(function.body, placement)
+    choose_slots(placement.buffers, shared, _depths(function.body), dict(memories), slots)
     costs = conflicts(function.body, placement.of)
     banks = {Space.SCRATCHPAD: config.scratchpad_banks, Space.ACCUMULATOR: config.accumulator_banks}
     for space, rows in memories:
         place_in_banks([b for b in placement.buffers if b.space is space], rows, banks[space], costs)
     return placement
+
+
+def _placed(function: Function, config: ChipConfig, reuse: bool) -> Placement:
+    """Buffers for all tiles, with one slot each; ``reuse``: results are in the rows of operands if they can."""
+    placement = Placement([], {}, interleaved(function), ragged(function, config))
+    _block(function.body, None, config, placement, reuse)
+    return placement
+
+
+def _has_room(placement: Placement, function: Function, config: ChipConfig, slots: int) -> bool:
+    """Whether all tiles that rounds of a loop could take in turn have so many slots in the accumulators."""
+    shared = _shared(function.body, placement)
+    buffers = [buffer for buffer in placement.buffers if buffer.space is Space.ACCUMULATOR]
+    rows = sum(b.rows * (slots if b.loop is not None and b in shared else 1) for b in buffers)
+    return rows <= config.accumulator_rows
+
+
+def _depths(block: Block, depth: int = 0) -> dict[Op, int]:
+    """In how many loops each loop is."""
+    found: dict[Op, int] = {}
+    for op in block.ops:
+        if op.body is not None:
+            found |= {op: depth, **_depths(op.body, depth + 1)}
+    return found
 
 
 def _shared(block: Block, placement: Placement) -> set[Buffer]:
@@ -76,18 +104,18 @@ def _rows(placement: Placement, space: Space) -> int:
     return sum(buffer.rows for buffer in placement.buffers if buffer.space is space)
 
 
-def _share(block: Block, placement: Placement) -> None:
-    """Tiles of a block that are not needed at the same time take the same rows, if they are as many. They then wait for
-    each other where they would not have to, so this is done only if there is no room."""
+def _share(block: Block, placement: Placement, space: Space) -> None:
+    """Tiles of a block that are not needed at the same time take the same rows of a memory, if they are as many. They
+    then wait for each other where they would not have to, so this is done only if there is no room."""
     spans: dict[Buffer, tuple[int, int]] = {}
     made: set[Buffer] = set()
     for number, op in enumerate(block.ops):
         if op.body is not None:
-            _share(op.body, placement)
+            _share(op.body, placement, space)
         inner = [] if op.body is None else list(op.body.walk())
         for value in (v for user in (op, *inner) for v in (*user.operands, *user.results)):
             buffer = placement.of.get(value)
-            if buffer is not None:
+            if buffer is not None and buffer.space is space:
                 first, _ = spans.get(buffer, (number, number))
                 spans[buffer] = (first, number)
         made |= {placement.of[value] for value in op.results if value in placement.of}
@@ -140,8 +168,9 @@ def _rows_of(op: Op, value: Value, placement: Placement, config: ChipConfig) -> 
     return rows
 
 
-def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placement) -> None:
+def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placement, reuse: bool) -> None:
     of = placement.of
+    places = Reuse(block, loop, of) if reuse else None
     for op in block.ops:
         if op.body is not None:
             for before, inside, behind in zip(op.operands, op.body.parameters[1:], op.results, strict=True):
@@ -156,12 +185,15 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
             for inner in op.body.ops:  # sums are where the result is that the loop carries
                 if inner.name == "dot" and inner.result in of:
                     of.setdefault(inner.operands[2], of[inner.result])
-            _block(op.body, op, config, placement)
+            _block(op.body, op, config, placement, reuse)
         for value in op.results:
             if not isinstance(value.type, TileType) or value in of:
                 continue
             if op.name == "dot":
                 of[value] = of[op.operands[2]]
+                continue
+            if places is not None and (buffer := places.place(op)) is not None:
+                of[value] = buffer
                 continue
             space = Space.SCRATCHPAD if in_scratchpad(value.type.dtype) else Space.ACCUMULATOR
             buffer = Buffer(space, tile_shape(value), _rows_of(op, value, placement, config), loop, op.line)

@@ -1,8 +1,8 @@
 """How many slots each buffer has: rounds of a loop take them in turn, so that a unit may be ahead of the others.
 
 A unit does its operations in order, so a buffer that no other unit uses needs one slot. The others of a loop have two
-if there is room, the smallest first. Where all of a loop have them, and there is still room, they have four: small
-tiles need more rounds in flight to hide the latency of memory.
+if there is room, those of inner loops first, and of one loop the smallest. Where all of a loop have them, and there is
+still room, they have four: small tiles need more rounds in flight to hide the latency of memory.
 """
 
 from __future__ import annotations
@@ -10,28 +10,35 @@ from __future__ import annotations
 from collections.abc import Container, Mapping, Sequence
 
 from sley.abi.instructions import Space
+from sley.runtime.tile.ir import Op
 from sley.runtime.tile.passes.buffers import Buffer
 
 MOST = 4
 """Slots of a buffer, a power of two."""
 
 
-def choose_slots(buffers: Sequence[Buffer], shared: Container[Buffer], rows: Mapping[Space, int], most: int) -> None:
-    """Sets ``slots``. ``shared``: buffers that more than one unit uses. ``rows``: of each memory. ``most``: slots of
-    any buffer, 1, 2 or 4."""
+def choose_slots(
+    buffers: Sequence[Buffer],
+    shared: Container[Buffer],
+    depths: Mapping[Op, int],
+    rows: Mapping[Space, int],
+    most: int,
+) -> None:
+    """Sets ``slots``. ``shared``: buffers that more than one unit uses. ``depths``: of loops. ``rows``: of each memory.
+    ``most``: slots of any buffer, 1, 2 or 4."""
     left = dict(rows)
     for buffer in buffers:
         left[buffer.space] -= buffer.rows
     if most < 2:
         return
-    several = [buffer for buffer in buffers if buffer.loop is not None and buffer in shared]
-    for buffer in sorted(several, key=lambda buffer: buffer.rows):
+    several = [(buffer, buffer.loop) for buffer in buffers if buffer.loop is not None and buffer in shared]
+    for buffer, _ in sorted(several, key=lambda pair: (-depths[pair[1]], pair[0].rows)):
         if buffer.rows <= left[buffer.space]:
             buffer.slots = 2
             left[buffer.space] -= buffer.rows
-    loops = list(dict.fromkeys(buffer.loop for buffer in several))
+    loops = list(dict.fromkeys(loop for _, loop in several))
     for loop in reversed(loops) if most == MOST else ():
-        inside = [buffer for buffer in several if buffer.loop is loop]
+        inside = [buffer for buffer, around in several if around is loop]
         more = {space: sum(2 * b.rows for b in inside if b.space is space) for space in left}
         if all(b.slots == 2 for b in inside) and all(more[space] <= left[space] for space in left):
             for buffer in inside:

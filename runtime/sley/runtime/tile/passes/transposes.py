@@ -3,17 +3,20 @@
 Before: ``transpose`` of anything. After: of a tile that is loaded, or made of such tiles by element-wise operations,
 the load has its axes exchanged. Of a product that nobody else uses, so have those of both operands: (a b)^T is b^T a^T,
 sum by sum. A tile that others use as it is, is loaded twice. What is left is of tiles that are reduced or carried by
-loops.
+loops; of one that is converted from fp32 or int32, the transpose comes first, and nothing is converted back for it.
 """
 
 from __future__ import annotations
 
-from sley.runtime.tile.ir import Block, Function, Op, Value, replaced, tile_shape, uses
+from sley.abi.types import ElementType
+from sley.runtime.tile.ir import Block, Function, Op, Value, replaced, tile_shape, tile_type, uses
 from sley.runtime.tile.operations import LOADS, result_types
 from sley.runtime.tile.passes.chains import ELEMENTWISE
 from sley.runtime.tile.passes.simplify import drop_unused
 
 SOURCES = (*LOADS, "full", "iota")
+TURNED = (ElementType.FP32, ElementType.INT32)
+"""Types that the vector unit transposes as they are."""
 
 
 def move_transposes(function: Function) -> None:
@@ -24,6 +27,8 @@ def move_transposes(function: Function) -> None:
             moved = moves.transposed(op.operands[0])
             if moved is not None:
                 moves.found[op.result] = moved
+            else:
+                moves.convert_behind(op)
     replaced(function.body, {value: _last(value, moves.found) for value in moves.found})
     drop_unused(function)
 
@@ -58,6 +63,21 @@ class _Moves:
         if value not in self._made:
             self._made[value] = self._make(*self.makers[value]) if value in self.makers else None
         return self._made[value]
+
+    def convert_behind(self, op: Op) -> None:
+        """A transpose of a tile that was converted becomes one of what was converted."""
+        convert, block = self.makers.get(op.operands[0], (op, None))
+        if convert.name != "cast" or block is None or tile_type(convert.operands[0]).dtype not in TURNED:
+            return
+        turned = Op("transpose", list(convert.operands), line=op.line)
+        made = Op("cast", [], dict(convert.attributes), line=op.line)
+        for new in (turned, made):
+            new.operands = new.operands or list(turned.results)
+            new.results = [Value(type) for type in result_types(new)]
+        block = self.makers[op.result][1]
+        place = block.ops.index(op) + 1
+        block.ops[place:place] = [turned, made]
+        self.found[op.result] = made.result
 
     def _make(self, op: Op, block: Block) -> Value | None:
         attributes, operands = dict(op.attributes), op.operands
