@@ -5,9 +5,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tile_agreement import kernel_agrees
+from tile_agreement import kernel_agrees, types_of
 
+from sley.abi.types import ElementType
 from sley.runtime import Device, tile
+from sley.runtime.tile.compiler import lower
+from sley.runtime.tile.ir import tile_type
 from sley.sim.engines.options import default_engine
 
 BF16, FP32, INT32, INT8 = (np.dtype(t) for t in (ml_dtypes.bfloat16, np.float32, np.int32, np.int8))
@@ -226,3 +229,23 @@ def test_on_the_gateware() -> None:
                 kernel_agrees(device, products, {"a": a, "b": b, "c": sums}, (2, 2, 1), kind=kind)
         arrays = {name: values(50, 33) for name in "qkv"} | {"out": np.zeros((50, 33), np.float32)}
         kernel_agrees(device, attended, arrays, (4, 1, 1), keys=20)
+
+
+@tile.kernel
+def turned_behind(x: Any, out: Any, dtype: Any = BF16) -> None:
+    """A transpose of what was converted, and used as it is beside."""
+    values = tile.load(x, (0, 0), x.shape)
+    made = (values * values.sum(1)).to(dtype)
+    tile.store(out, (0, 0), made.T)
+    tile.store(out, (x.shape[1], 0), (made + made).to(dtype).T)
+
+
+@pytest.mark.parametrize("dtype", [BF16, FP32, INT32], ids=str)
+@pytest.mark.parametrize("shape", [(16, 16), (5, 33)])
+def test_what_is_converted_turns_before(base: Device, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+    out = np.zeros((2 * shape[1], shape[0]), dtype)
+    kernel_agrees(base, turned_behind, {"x": values(*shape), "out": out}, dtype=dtype)
+    function = turned_behind.function(types_of({"x": values(*shape), "out": out}), {"dtype": dtype}, (1, 1, 1))
+    lower(function, 16)
+    turned = [op for op in function.body.walk() if op.name == "transpose"]
+    assert {tile_type(op.operands[0]).dtype for op in turned} <= {ElementType.FP32, ElementType.INT32}
