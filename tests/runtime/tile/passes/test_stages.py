@@ -42,14 +42,19 @@ def attention(q: Any, k: Any, v: Any, out: Any, turned: Any, rows: int, keys: in
 
 
 @tile.kernel
-def layers(x: Any, w: Any, u: Any, out: Any, rows: int, hidden: int, scale: bool) -> None:
-    """Two layers, the hidden one in pieces; ``scale``: sums of the second product are scaled behind it."""
+def layers(x: Any, w: Any, u: Any, out: Any, rows: int, hidden: int, end: str) -> None:
+    """Two layers, the hidden one in pieces. ``end``: of a round, what follows the second product: nothing, a scale, or
+    a sum with what was made ahead for it."""
     row, depth, width = tile.block_id() * rows, x.shape[1], u.shape[1]
     values, total = tile.load(x, (row, 0), (rows, depth)), tile.zeros((rows, width))
     for at in range(0, w.shape[1], hidden):
-        inner = tile.relu(tile.dot(values, tile.load(w, (0, at), (depth, hidden)))).to(x.dtype)
-        second = tile.load(u, (at, 0), (hidden, width))
-        total = tile.dot(inner, second, total) * 0.5 if scale else tile.dot(inner, second, total)
+        inner = tile.relu(tile.dot(values, tile.load(w, (0, at), (depth, hidden))))
+        highest = inner.max(1) + 1.0
+        total = tile.dot((inner / highest).to(x.dtype), tile.load(u, (at, 0), (hidden, width)), total)
+        if end == "scale":
+            total = total * 0.5
+        if end == "sum":
+            total = total + highest
     tile.store(out, (row, 0), total)
 
 
@@ -82,7 +87,7 @@ def layers_case(random: Random) -> tuple[Any, dict[str, Any], dict[str, Any], tu
     }
     arrays["out"] = np.zeros((batch, width), np.float32)
     rows = random.choice((8, 16, 33))
-    constants = {"rows": rows, "hidden": random.choice((16, 24, 32)), "scale": random.random() < 0.5}
+    constants = {"rows": rows, "hidden": random.choice((16, 24, 32)), "end": random.choice(("", "scale", "sum"))}
     return layers, arrays, constants, (-(-batch // rows), 1, 1)
 
 
