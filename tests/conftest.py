@@ -60,11 +60,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def some_by_default(items: list[pytest.Item]) -> None:
-    """Marks the cases of a test that ``pytest.mark.some(count)`` leaves out by default as slow. Which ones stay is
-    drawn, in every run the same, so that of several parameters all values come up."""
+    """Marks the cases of a test that ``pytest.mark.some(count)`` leaves out by default as slow, or as what it names
+    behind the number. Which ones stay is drawn, in every run the same, so that of several parameters all values come
+    up."""
     families: dict[tuple[Path, str], list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("some") and not item.get_closest_marker("slow"):
+        if item.get_closest_marker("some") and not any(map(item.get_closest_marker, ("slow", "campaign"))):
             families.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
     for (_, name), cases in families.items():
         mark = cases[0].get_closest_marker("some")
@@ -72,7 +73,7 @@ def some_by_default(items: list[pytest.Item]) -> None:
         chosen = random.Random(name).sample(cases, min(mark.args[0], len(cases)))
         for case in cases:
             if case not in chosen:
-                case.add_marker("slow")
+                case.add_marker(mark.args[1] if len(mark.args) > 1 else "slow")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by marks

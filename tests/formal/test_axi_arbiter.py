@@ -225,9 +225,9 @@ def test_turns_finds(line: str, bug: str) -> None:
         prove(Turns(mutated(AxiArbiter, line, bug)(CONFIG)), 12, induction=False)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(1, "campaign")
 @pytest.mark.parametrize("number", range(MANAGERS))
-@pytest.mark.parametrize("depth", [7, pytest.param(11, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("depth", [7, pytest.param(11, marks=pytest.mark.campaign)])
 def test_shared(depth: int, number: int) -> None:
     prove(Shared(AxiArbiter(CONFIG), number), depth, induction=False)
 

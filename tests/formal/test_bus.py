@@ -257,9 +257,9 @@ def prove_shared(bank: Callable[[], Any], depth: int) -> None:
         prove(Kept(bank(), looks), depth)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.parametrize(
-    "config", [pytest.param(CONFIG, id="nano"), pytest.param(LARGE, id="large", marks=pytest.mark.slow)]
+    "config", [pytest.param(CONFIG, id="nano"), pytest.param(LARGE, id="large", marks=pytest.mark.campaign)]
 )
 def test_register_bank(config: ChipConfig) -> None:
     prove(Kept(RegisterBank(RegisterMap(config), READ_STROBES)), 2)

@@ -98,7 +98,7 @@ def combiner(component: Any = None) -> Joined:
     return Joined(component(CONFIG))
 
 
-@pytest.mark.parametrize("depth", [8, pytest.param(11, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("depth", [8, pytest.param(11, marks=pytest.mark.campaign)])
 def test_read_combiner(depth: int) -> None:
     prove(combiner(), depth, induction=False)
 

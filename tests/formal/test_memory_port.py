@@ -230,13 +230,13 @@ def port(component: Any = None, only: RequestKind | None = None) -> Carried:
     return Carried(component(CONFIG), only)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(1, "campaign")
 @pytest.mark.parametrize(
     ("only", "depth"),
     [
         pytest.param(RequestKind.READ, 7, id="reads"),
         pytest.param(RequestKind.WRITE, 7, id="writes"),
-        pytest.param(None, 10, id="all", marks=pytest.mark.slow),
+        pytest.param(None, 10, id="all", marks=pytest.mark.campaign),
     ],
 )
 def test_memory_port(only: RequestKind | None, depth: int) -> None:

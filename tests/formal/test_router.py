@@ -289,7 +289,7 @@ def copying(component: Any = MulticastRouter, turns: Collection[Turn] = ALL) -> 
     return Routed(component(COPIED, HERE, turns), COPIED, turns, copies=True)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_router() -> None:
     prove(plain(), 2)
 
@@ -357,13 +357,13 @@ def built(*, copies: bool) -> dict[str, set[Turn]]:
     return kinds
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", sorted(built(copies=False)))
 def test_routers_with_some_turns(kind: str) -> None:
     prove(plain(turns=built(copies=False)[kind]), 2)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", sorted(built(copies=True)))
 def test_multicast_routers_with_some_turns(kind: str) -> None:
     prove(copying(turns=built(copies=True)[kind]), 2)

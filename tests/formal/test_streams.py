@@ -141,12 +141,12 @@ def test_buffer_finds(line: str, bug: str) -> None:
         prove(buffer(mutated(StreamBuffer, line, bug)), 8)
 
 
-@pytest.mark.parametrize("depth", [2, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("depth", [2, pytest.param(3, marks=pytest.mark.campaign)])
 def test_fifo(depth: int) -> None:
     prove(fifo(depth), 6 * depth)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(1, "campaign")
 @pytest.mark.parametrize("depth", [2, 3])
 def test_fifo_with_sums(depth: int) -> None:
     """As queues with long indices are."""
@@ -170,7 +170,7 @@ def test_fifo_finds(line: str, bug: str) -> None:
         prove(fifo(3, mutated(StreamFIFO, line, bug)), 12)
 
 
-@pytest.mark.some(1)
+@pytest.mark.some(1, "campaign")
 @pytest.mark.parametrize("depth", [2, 3])
 def test_prefetch(depth: int) -> None:
     prove(prefetch(depth), 6 * depth)
@@ -191,7 +191,7 @@ def test_prefetch_finds(line: str, bug: str) -> None:
         prove(prefetch(3, mutated(PrefetchFIFO, line, bug)), 12)
 
 
-@pytest.mark.parametrize("depth", [pytest.param(3, marks=pytest.mark.slow), 4])
+@pytest.mark.parametrize("depth", [pytest.param(3, marks=pytest.mark.campaign), 4])
 def test_wide(depth: int) -> None:
     prove(wide(depth), 6 * depth)
 

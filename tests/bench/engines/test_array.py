@@ -28,7 +28,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SLEY_CACHE", str(tmp_path / "cache"))
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_array(tmp_path: Path, own_cache: None) -> None:
     app = typer.Typer()
     app.command()(array)
@@ -43,7 +43,7 @@ def test_array(tmp_path: Path, own_cache: None) -> None:
     assert not (tmp_path / "cache").exists()
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_outputs_that_differ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: None) -> None:
     wrong = tmp_path / "wrong.c"
     text = array_module.FAST_HOST.read_text()
@@ -53,7 +53,7 @@ def test_outputs_that_differ(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ow
         list(measure_array(preset("nano"), 500, 1, ("-O0",)))
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_profile() -> None:
     transport = open_transport("nano", {"memory": "1M"})
     with Device(Driver(transport)) as device:

@@ -41,7 +41,7 @@ def test_growth_command(tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_activity_command() -> None:
     """An idle chip pays for nothing but what always moves, and every kind of part is in the table."""
     result = CliRunner().invoke(app, ["bench", "activity", "nano", "--rounds", "1"])

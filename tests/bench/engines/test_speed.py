@@ -40,7 +40,7 @@ def numbers(path: Path) -> dict[tuple[str, str, str], float]:
     return {(row["preset"], row["engine"], row["quantity"]): float(row["value"]) for row in rows}
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_command(tmp_path: Path) -> None:
     path = tmp_path / "numbers.csv"
     arguments = ["nano", "--size", "8", "--rounds", "1", "--no-build", "--flags", "", "--parts", "--csv", str(path)]
@@ -92,7 +92,7 @@ def test_the_environment_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "SLEY_CACHE" not in os.environ
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_builds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(speed, "contenders", lambda flags: [Contender("fast", "fast")])
     said: list[str] = []

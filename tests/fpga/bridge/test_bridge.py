@@ -261,7 +261,7 @@ def test_random_accesses(board: SimulatedBoard) -> None:
 FAULTS = [(rate, seed) for rate in (0.0003, 0.002) for seed in range(3)]
 
 
-@pytest.mark.some(3)
+@pytest.mark.some(3, "campaign")
 @pytest.mark.parametrize("config", ["nano"], indirect=True)
 @pytest.mark.parametrize(("rate", "seed"), FAULTS)
 def test_faults_on_the_line(board: SimulatedBoard, rate: float, seed: int) -> None:

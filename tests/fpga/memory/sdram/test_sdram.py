@@ -204,14 +204,14 @@ class Traffic:
     ("config", "longest", "gap", "mhz"),
     [
         (NANO, 1, 0.0, 133),
-        pytest.param(NANO, 1, 0.3, 25, marks=pytest.mark.slow),
-        pytest.param(NANO, 16, 0.3, 100, marks=pytest.mark.slow),
+        pytest.param(NANO, 1, 0.3, 25, marks=pytest.mark.campaign),
+        pytest.param(NANO, 16, 0.3, 100, marks=pytest.mark.campaign),
         (NANO, 16, 0.0, 133),
-        pytest.param(NANO, 256, 0.0, 25, marks=pytest.mark.slow),
-        pytest.param(EDGE, 16, 0.0, 66, marks=pytest.mark.slow),
+        pytest.param(NANO, 256, 0.0, 25, marks=pytest.mark.campaign),
+        pytest.param(EDGE, 16, 0.0, 66, marks=pytest.mark.campaign),
         (EDGE, 16, 0.5, 133),
         (EDGE, 256, 0.0, 25),
-        pytest.param(WIDE, 5, 0.2, 25, marks=pytest.mark.slow),
+        pytest.param(WIDE, 5, 0.2, 25, marks=pytest.mark.campaign),
         (WIDE, 5, 0.0, 133),
     ],
     ids=lambda x: getattr(x, "name", x),
@@ -250,7 +250,7 @@ def column_commands(bench: StreamBench, dut: SdramBench) -> list[tuple[int, str]
     return found
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(6, "campaign")
 @pytest.mark.parametrize("mhz", [25, 133])
 @pytest.mark.parametrize(("config", "beats"), [(NANO, 1), (NANO, 16), (EDGE, 4), (WIDE, 4)], ids=lambda x: str(x)[:9])
 @pytest.mark.parametrize("write", [False, True])
@@ -296,7 +296,7 @@ def test_latency(config: ChipConfig, mhz: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "mhz"), [(NANO, 25), pytest.param(EDGE, 100, marks=pytest.mark.slow)], ids=lambda x: str(x)[:9]
+    ("config", "mhz"), [(NANO, 25), pytest.param(EDGE, 100, marks=pytest.mark.campaign)], ids=lambda x: str(x)[:9]
 )
 def test_refresh_is_never_late(config: ChipConfig, mhz: int) -> None:
     """Under traffic that leaves no cycle free, the k-th refresh comes within k intervals and the greatest delay."""
