@@ -48,6 +48,15 @@ def test_the_gateware_passes(tmp_path: Path) -> None:
     assert "0 of " in result.output
 
 
+@needs_compiler
+@pytest.mark.parametrize("engine", ["model:base", "fast:edge", pytest.param("fast:base", marks=pytest.mark.slow)])
+def test_every_case_of_wider_chips(engine: str, tmp_path: Path) -> None:
+    """Pairs of int8 in a lane, chains and functions, which ``nano`` does not have."""
+    command = ["fpga", "selftest", f"{engine}?memory=2M", "--march-seconds", "0", "-o", str(tmp_path / "report.json")]
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+
+
 def test_every_operation_has_a_case() -> None:
     names = {(case.unit, case.name) for case in unit_cases(BASE)}
     assert len(names) == len([*unit_cases(BASE)])

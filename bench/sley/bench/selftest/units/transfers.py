@@ -99,7 +99,8 @@ def _permuted(config: ChipConfig) -> Iterator[Case]:
             def body(bed: Bed, interleave: bool = interleave, transpose: bool = transpose) -> None:
                 k, n, size = bed.k, bed.config.array, bed.config.row_bytes
                 runs = (n if transpose else 1) * (2 if interleave else 1)
-                k.set(Unit.LOAD, run_bytes=size, chunks=1, mem_stride=size + 1, local_stride=1)
+                apart = n if transpose else 1  # else rows of both halves are the same ones
+                k.set(Unit.LOAD, run_bytes=size, chunks=1, mem_stride=size + 1, local_stride=1, chunk_stride=apart)
                 bed.step(
                     k.load,
                     bed.source,
