@@ -106,20 +106,20 @@ class Prepared:
         """Its program; one with nothing issued ahead if there are no instructions or registers for that. Raises
         ``KernelError`` if it is too long."""
         try:
-            program = self._program(self.early)
+            program = self._program(self.orders, self.early)
         except KernelError:
             if not self.early:
                 raise
-            program = self._program({})
+            program = self._program(orders(self.function, self.placement, {}), {})
         stored = {op.operands[0] for op in self.function.body.walk() if op.name in STORES}
         reads = frozenset(array.name for array in self.function.arrays if array not in stored)
         return Compiled(replace(program, reads=reads), self.function.grid)
 
-    def _program(self, early: Early) -> Program:
+    def _program(self, order: dict[Block, Order], early: Early) -> Program:
         first = Room(self.function, self.config, self.placement, self.ranges)
-        Emitter(self.function, first, self.orders, early).instructions()
+        Emitter(self.function, first, order, early).instructions()
         again = Room(self.function, self.config, self.placement, self.ranges, first)
-        return Emitter(self.function, again, self.orders, early).program()
+        return Emitter(self.function, again, order, early).program()
 
 
 def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC, verified: bool = True) -> Prepared:
