@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from sley.runtime.frameworks.torch_device.guard import guarded
 from sley.runtime.frameworks.torch_device.results import into, replace
 
 FAMILIES = (
@@ -73,10 +74,11 @@ def enter(name: str, kernel: Kernel, family: str, forms: bool = True) -> None:
     """Enters a function for an operator."""
     overload = find(name)
     assert name not in ENTRIES, name
-    LIBRARY.impl(qualified(overload), kernel, KEY)
+    LIBRARY.impl(qualified(overload), guarded(kernel, name), KEY)
     made = list(others(overload)) if forms else []
     for form, kind in made:
-        LIBRARY.impl(qualified(form), replace(kernel) if kind == "in place" else into(kernel, form), KEY)
+        own = replace(kernel) if kind == "in place" else into(kernel, form)
+        LIBRARY.impl(qualified(form), guarded(own, name), KEY)
     ENTRIES[name] = Entry(name, family, tuple(qualified(form) for form, _ in made))
 
 

@@ -42,6 +42,8 @@ def copy_(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) 
         from_host(self, source.to(self.dtype))
     elif not on_device(self):
         self.copy_(to_host(source))
+    elif self.device != source.device:
+        from_host(self, to_host(source).to(self.dtype))
     elif handles([self]) & handles([source]) or (self.dtype != source.dtype and not covers(self)):
         copy_(self, converted(source, self.dtype))
     elif covers(self):
