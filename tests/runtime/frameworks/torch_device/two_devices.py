@@ -10,9 +10,11 @@ os.environ["SLEY_TORCH_ENGINE"] = "model:base?memory=64M model:base?memory=32M"
 import pytest
 import torch
 
-import sley.runtime.frameworks.torch  # noqa: F401 (makes the device)
-from sley.driver import BadRequest
-from sley.runtime.frameworks.torch_device import engine
+torch.ones(1, requires_grad=True).sum().backward()  # PyTorch starts its threads here, before it knows the devices
+
+import sley.runtime.frameworks.torch  # noqa: E402, F401 (makes the device)
+from sley.driver import BadRequest  # noqa: E402
+from sley.runtime.frameworks.torch_device import engine  # noqa: E402
 
 nn = torch.nn
 

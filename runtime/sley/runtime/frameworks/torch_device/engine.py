@@ -77,8 +77,8 @@ def engine(index: Any = None) -> str:
 
 
 def set_engine(url: str, index: int = 0) -> None:
-    """Chooses the engine of a device before it is used; the next number adds a device, before the first backward pass,
-    when PyTorch starts a thread for each. Raises ``BadRequest`` once it is open, and for other numbers."""
+    """Chooses the engine of a device before it is used; the next number adds a device. Raises ``BadRequest`` once it is
+    open, and for other numbers."""
     if index in _devices and url != _engines[index]:
         raise BadRequest(
             f"the device sley:{index} is open on {_engines[index]}; choose {url} before the first tensor is made"

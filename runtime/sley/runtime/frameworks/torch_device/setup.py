@@ -47,7 +47,11 @@ _held: list[object] = []
 
 
 def register() -> None:
-    """Makes ``sley`` a device of PyTorch, once in a process."""
+    """Makes ``sley`` a device of PyTorch, once in a process.
+
+    Backward passes then run in the thread that asks for them, for this thread: PyTorch has threads for the devices that
+    there were at the first backward pass of the process alone, and kernels in Python gain nothing by them.
+    """
     if _held:
         return
     if hooks.MODULE is None:
@@ -59,6 +63,7 @@ def register() -> None:
         _held.append(hooks.MODULE)
         hooks.install(queues)
     engine.announce()
+    torch.autograd.set_multithreading_enabled(False)
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, module)
     torch.utils.generate_methods_for_privateuse1_backend(
