@@ -28,12 +28,14 @@ FAMILIES = (
     "matrices",
     "convolutions",
     "pooling",
+    "adaptive",
     "normalization",
     "indexing",
     "selection",
     "shapes",
     "random",
     "recurrent",
+    "polynomials",
     "composites",
     "optimizers",
 )
@@ -56,15 +58,18 @@ class Entry:
 ENTRIES: dict[str, Entry] = {}
 
 
-def operator(*names: str, forms: bool = True) -> Callable[[Kernel], Kernel]:
+def operator(*names: str, forms: bool = True, composed: bool = False) -> Callable[[Kernel], Kernel]:
     """Says that a function does the operators of these names, such as ``add.Tensor``, with their arguments.
 
-    ``forms``: whether its other forms are made of it.
+    ``forms``: whether its other forms are made of it. ``composed``: whether gradients go through its parts, as the
+    device has no gradient of the whole.
     """
 
     def register(kernel: Kernel) -> Kernel:
         for name in names:
             enter(name, kernel, kernel.__module__.rpartition(".")[2], forms)
+            if composed:
+                LIBRARY.impl(qualified(find(name)), kernel, "AutogradPrivateUse1")
         return kernel
 
     return register
