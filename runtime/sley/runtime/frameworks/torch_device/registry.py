@@ -35,6 +35,7 @@ FAMILIES = (
     "shapes",
     "random",
     "recurrent",
+    "gamma",
     "polynomials",
     "composites",
     "optimizers",
