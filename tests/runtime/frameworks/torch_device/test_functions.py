@@ -108,7 +108,7 @@ def test_a_choice_by_numbers_alone_is_refused() -> None:
     """The tile compiler says so, as for all that numbers alone decide."""
 
     def chosen(x: Any, n: Any) -> Any:
-        return tile.where(n > 1.0, x, 0.0)
+        return tile.where((n > 1.0) * 1.0, 1.0, tile.where((n > 3.0) * 1.0, x * 2.0, 0.0))
 
     with pytest.raises(TileError, match="where of constants alone; compute it in Python"):
         pointwise(chosen, torch.ones(3, device="sley"), 2.0, dtype=torch.float32)
