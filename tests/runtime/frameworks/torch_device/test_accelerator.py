@@ -24,6 +24,8 @@ def test_accelerator() -> None:
     free, total = torch.accelerator.get_memory_info()
     assert 0 < free < total
     torch.accelerator.empty_cache()
+    torch.accelerator.empty_host_cache()
+    assert torch.float32 in torch.accelerator.get_device_capability()["supported_dtypes"]
     assert x.sum().item() == 100_000
 
 
@@ -90,8 +92,14 @@ def test_autocast() -> None:
         assert layer(x).dtype is torch.float32
 
 
+def test_a_storage_comes_with_a_tensor() -> None:
+    with pytest.raises(NotImplementedError, match=r"a storage of 8 bytes alone on sley: torch\.empty has one"):
+        torch.UntypedStorage(8, device="sley")
+
+
 def test_pinned_memory() -> None:
     """A loader with pinned memory gives batches, which move as all others."""
+    assert torch.ones(2, pin_memory=True).to("sley").tolist() == [1, 1]
     values = torch.arange(12.0).reshape(6, 2)
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(values), batch_size=4, pin_memory=True)
     found = [batch.to("sley", non_blocking=True).cpu() for (batch,) in loader]

@@ -86,6 +86,7 @@ def test_a_stream_waits_for_another() -> None:
         wait()
         with two:
             z = y + y
+            y.record_stream(two)
             behind.record()
         torch.sley.synchronize()
         assert before.elapsed_time(behind) > 0

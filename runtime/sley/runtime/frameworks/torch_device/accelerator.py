@@ -21,9 +21,14 @@ def synchronize(index: Any = None) -> None:
     queues.synchronize_all(checked_index(index))
 
 
+def empty_host_cache() -> None:
+    """Does nothing: no memory of the host is pinned. PyTorch's own asks an allocator that is not there."""
+
+
 OWN: dict[str, Callable[..., Any]] = {
     "synchronize": synchronize,
     "empty_cache": memory.empty_cache,
+    "empty_host_cache": empty_host_cache,
     "memory_stats": memory.memory_stats,
     "memory_allocated": memory.memory_allocated,
     "max_memory_allocated": memory.max_memory_allocated,

@@ -40,7 +40,10 @@ def load() -> ModuleType:
     loader = importlib.machinery.ExtensionFileLoader(NAME, str(path))
     spec = importlib.util.spec_from_loader(NAME, loader)
     assert spec is not None
-    module = importlib.util.module_from_spec(spec)
+    try:
+        module = importlib.util.module_from_spec(spec)
+    except ImportError as error:
+        raise NoNativePart(f"{path} cannot be loaded: {error}. Remove it, so that it is compiled again") from None
     loader.exec_module(module)
     return module
 

@@ -99,10 +99,22 @@ struct Counter final : c10::GeneratorImpl {
   }
 };
 
+// Memory is Python's, so a storage comes with a tensor. Without an allocator PyTorch would read address 0.
+struct NoAllocator final : c10::Allocator {
+  c10::DataPtr allocate(size_t size) override {
+    TORCH_CHECK_NOT_IMPLEMENTED(!size, "a storage of ", size, " bytes alone on sley: torch.empty has one");
+    return {nullptr, {kind, current}};
+  }
+  void copy_data(void*, const void*, size_t) const override {
+    TORCH_CHECK_NOT_IMPLEMENTED(false, "a copy of a storage alone on sley: clone() the tensor");
+  }
+};
+
 struct Hooks final : at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
   bool hasPrimaryContext(DeviceIndex) const override { return true; }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return c10::GetAllocator(c10::kCPU); }  // as it is
   at::Generator getNewGenerator(DeviceIndex index) const override {
     return at::make_generator<Counter>(checked(index));
   }
@@ -212,5 +224,6 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "sley_torch_hooks", nullptr, -1
 PyMODINIT_FUNC PyInit_sley_torch_hooks() {
   at::RegisterPrivateUse1HooksInterface(new Hooks(most_devices));
   c10::impl::registerDeviceGuard(kind, new Guard);
+  c10::SetAllocator(kind, new NoAllocator);
   return PyModule_Create(&definition);
 }

@@ -64,6 +64,11 @@ def copy_from_and_resize(self: torch.Tensor, dst: torch.Tensor) -> torch.Tensor:
     return copy_(dst.resize_(self.shape), self)
 
 
+@operator("record_stream", forms=False)
+def record_stream(self: torch.Tensor, s: Any) -> None:
+    """Nothing is to be done: memory that is freed waits for all streams."""
+
+
 @operator("_local_scalar_dense", forms=False)
 def item(self: torch.Tensor) -> Any:
     return to_host(self).item()
