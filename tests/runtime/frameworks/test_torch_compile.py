@@ -126,6 +126,31 @@ def test_inference_on_the_device() -> None:
         torch.testing.assert_close(first[3].cpu(), kept[3])
 
 
+def test_addresses_of_arguments(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call reads the elements of its own arguments, and gives arrays of its own: of other tensors, of views behind
+    the beginning of their storage, of one tensor twice, of the first ones again. Parts of them are read where they are.
+    """
+    torch._dynamo.reset()
+    made: list[Any] = []
+    plain = dynamo.BoundNetwork
+    monkeypatch.setattr(dynamo, "BoundNetwork", lambda network: made.append(plain(network)) or made[-1])
+
+    def function(a: Any, b: Any) -> Any:
+        y = a[2:] - b[:-2] * 3
+        return y, torch.relu(b[1:]), y[1:], torch.split(a - y.sum(), 2)[1]
+
+    compiled = torch.compile(function, backend="sley", dynamic=False)
+    table, a, b = (torch.randn(size, 5, device="sley") for size in (17, 6, 6))
+    found, wanted = [], []
+    with torch.no_grad():
+        for one, two in ((a, b), (table[3:9], b), (b, a), (a, a), (table[11:], table[1:7]), (a, b)):
+            found.append(compiled(one, two))
+            wanted.append([value.cpu() for value in function(one, two)])
+    assert len(made) == 2, "of one tensor twice Dynamo makes a graph of its own"
+    assert [network.copied for network in made] == [0, 0]
+    torch.testing.assert_close([[value.cpu() for value in values] for values in found], wanted)
+
+
 def test_breaks_are_named() -> None:
     torch._dynamo.reset()
 

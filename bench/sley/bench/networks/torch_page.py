@@ -21,8 +21,9 @@ those of the same values in float64, so that no rounding of the host's processor
 is what sums whose terms cancel may lose. Where float64 is another result, as at the steps of `floor_divide`, or there
 is none, it is compared with the host's in the same type: {by_host} operators that pass have such samples, *by the
 host's*. Operators that draw random numbers, or whose contents are not defined, are compared by shape and type alone:
-{drawn} of those that pass, marked *drawn*. Samples with other types, such as float64 or complex results, are left out,
-and never count as passed. [torch.json](torch.json) has the outcomes.
+{drawn} of those that pass, marked *drawn*. Equal elements may be sorted in any order, as PyTorch has it. Samples with
+other types, such as float64 or complex results, are left out, and never count as passed. [torch.json](torch.json) has
+the outcomes.
 """
 TABLE = """
 ## What is registered

@@ -21,7 +21,8 @@ _SHARE = 3
 @dataclass(frozen=True)
 class HeapStatistics:
     """Bytes handed out now and at most so far; bytes held from the device; allocations that held memory could serve
-    (``hits``) and those that had to ask the device for more; allocations now; the longest that is sure to succeed."""
+    (``hits``) and those that had to ask the device for more; allocations now; the longest that is sure to succeed;
+    bytes held at most so far; bytes handed out so far, those that were freed among them."""
 
     used: int
     peak: int
@@ -30,6 +31,8 @@ class HeapStatistics:
     misses: int
     allocations: int
     largest_free: int
+    reserved_peak: int
+    total: int
 
 
 class HeapClient(Protocol):
@@ -73,7 +76,7 @@ class Heap:
         self._chunks: dict[Mapping, Allocator] = {}
         self._live: dict[int, Mapping] = {}
         context.heaps.append(self)
-        self.hits = self.misses = self.used = self.peak = 0
+        self.hits = self.misses = self.used = self.peak = self.total = self._reserved_peak = 0
 
     def allocate(self, size: int, alignment: int = ALIGNMENT) -> int:
         """Address of ``size`` bytes, whose contents are not defined but never another context's. Raises
@@ -89,7 +92,9 @@ class Heap:
                 address = self._find(size, alignment)
                 assert address is not None
                 self.misses += 1
-            self.used += -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+            length = -(-max(size, 1) // ALIGNMENT) * ALIGNMENT
+            self.used += length
+            self.total += length
             self.peak = max(self.peak, self.used)
             for piece in self._pieces(address, wanted):
                 self._hardware.watch.allocated(piece.address, piece.length)
@@ -125,6 +130,7 @@ class Heap:
         for extent in buffer.extents:
             self._hardware.watch.withheld(extent.address, extent.length)
         self._chunks[mapping] = Allocator(mapping.address, mapping.length, ALIGNMENT)
+        self._reserved_peak = max(self._reserved_peak, self.reserved)
 
     def free(self, address: int) -> None:
         """Gives an allocation back; nothing in flight may use it. Raises ``BufferFreed``."""
@@ -149,13 +155,30 @@ class Heap:
                 self.context.space.unmap(mapping)
         return sum(mapping.length for mapping in empty)
 
+    @property
+    def reserved(self) -> int:
+        """Bytes held from the device."""
+        return sum(mapping.length for mapping in self._chunks)
+
+    def reset_peaks(self) -> None:
+        """Counts the most bytes, handed out and held, from now on."""
+        with self._hardware.lock:
+            self.peak, self._reserved_peak = self.used, self.reserved
+
     def statistics(self) -> HeapStatistics:
         """How the heap is used."""
         with self._hardware.lock:
             states = [ranges.statistics() for ranges in self._chunks.values()]
             held = max((state.largest_free for state in states), default=0)
             free = self._pages.statistics().free
-            reserved = sum(mapping.length for mapping in self._chunks)
             return HeapStatistics(
-                self.used, self.peak, reserved, self.hits, self.misses, len(self._live), max(held, free)
+                used=self.used,
+                peak=self.peak,
+                reserved=self.reserved,
+                hits=self.hits,
+                misses=self.misses,
+                allocations=len(self._live),
+                largest_free=max(held, free),
+                reserved_peak=self._reserved_peak,
+                total=self.total,
             )

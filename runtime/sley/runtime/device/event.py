@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sley.driver import Queue
 from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.client import Client
 
 
 class Event:
@@ -17,6 +18,11 @@ class Event:
     def __init__(self, queue: Queue, place: Buffer) -> None:
         self._place = place
         self.fence = queue.fence(place.address)
+
+    @property
+    def device(self) -> Client:
+        """Whose stream it is in."""
+        return self._place.device
 
     @property
     def address(self) -> int:

@@ -76,6 +76,12 @@ class MemoryPool:
         self._data.trim()
         self._code.trim()
 
+    def reset_peaks(self) -> None:
+        """Counts the most bytes of arrays from now on."""
+        self.context.check()
+        self.collect()
+        self._data.reset_peaks()
+
     def statistics(self) -> HeapStatistics:
         """How the memory of arrays is used; programs are not in it."""
         self.context.check()

@@ -1,4 +1,4 @@
-"""What PyTorch asks of any accelerator: ``torch.accelerator``, streams, pinned memory, profiles; one device alone."""
+"""What PyTorch asks of any accelerator: ``torch.accelerator``, memory, pinned memory, profiles, autocast."""
 
 import pytest
 
@@ -20,31 +20,35 @@ def test_accelerator() -> None:
     assert torch.accelerator.memory_allocated() - before > 300_000
     assert torch.accelerator.max_memory_allocated() >= torch.accelerator.memory_allocated()
     assert torch.accelerator.memory_stats()["used"] == torch.sley.memory_allocated()
+    assert torch.accelerator.max_memory_reserved() >= torch.accelerator.memory_reserved() > 300_000
     free, total = torch.accelerator.get_memory_info()
     assert 0 < free < total
     torch.accelerator.empty_cache()
+    torch.accelerator.empty_host_cache()
+    assert torch.float32 in torch.accelerator.get_device_capability()["supported_dtypes"]
     assert x.sum().item() == 100_000
 
 
-def test_streams() -> None:
-    """Work inside goes to the stream; a stream that is set stays; events have cycles between them."""
-    first = torch.sley.current_stream()
-    with torch.sley.Stream() as own:
-        assert torch.sley.current_stream() == own
-        start, end = torch.sley.Event(), torch.sley.Event()
-        start.record()
-        x = torch.ones(64, 64, device="sley") @ torch.ones(64, 64, device="sley")
-        end.record()
-    assert torch.sley.current_stream() == first
-    assert start.cycles(end) > 0
+def test_memory_is_counted_from_a_reset() -> None:
+    """Peaks fall to what is in use; sums begin with it."""
+    kept = torch.ones(1000, device="sley")
+    gone = torch.ones(300_000, device="sley")
     torch.sley.synchronize()
-    assert x[0, 0].item() == 64
-    torch.sley.set_stream(own)
-    assert torch.sley.current_stream() == own
-    torch.sley.set_stream(first)
-    assert torch.sley.current_stream() == first
-    with pytest.raises(BadRequest, match=r"is no stream of torch\.sley: make one with torch\.sley\.Stream"):
-        torch.sley.set_stream(torch.Stream(device="sley"))
+    del gone
+    torch.accelerator.empty_cache()
+    torch.accelerator.reset_peak_memory_stats()
+    torch.accelerator.reset_accumulated_memory_stats()
+    stats = torch.accelerator.memory_stats()
+    assert stats["allocated_bytes.all.peak"] == stats["allocated_bytes.all.current"] >= kept.nbytes
+    assert stats["allocated_bytes.all.allocated"] == stats["allocated_bytes.all.current"]
+    assert stats["reserved_bytes.all.peak"] == torch.accelerator.memory_reserved() < 1_200_000 + (64 << 20)
+    gone = torch.empty(500_000, device="sley")
+    del gone
+    torch.sley.synchronize()
+    found = torch.accelerator.memory_stats()
+    assert torch.accelerator.max_memory_allocated() == stats["used"] + 2_000_000
+    assert found["allocated_bytes.all.freed"] == 2_000_000
+    assert found["allocated_bytes.all.current"] == stats["used"]
 
 
 def test_a_second_device_is_refused() -> None:
@@ -59,11 +63,43 @@ def test_a_second_device_is_refused() -> None:
     ):
         with pytest.raises(BadRequest, match=r"device sley:1; there is sley:0"):
             make()
+        with pytest.raises(RuntimeError, match=r"device sley:1; there is sley:0; torch\.sley\.set_engine"):
+            torch.accelerator.set_device_index(1)
+    with pytest.raises(BadRequest, match=r"an engine for sley:2; the next device is sley:1"):
+        torch.sley.set_engine("model:base", 2)
     assert torch.zeros(3, device="sley:0").device == torch.device("sley:0")
+
+
+def test_autocast() -> None:
+    """Products in bfloat16, sums in float32; gradients have the type of the weights; another type is refused aloud."""
+    torch.manual_seed(0)
+    layer, x = torch.nn.Linear(5, 3).to("sley"), torch.randn(4, 5, device="sley")
+    with torch.autocast("sley"):
+        assert torch.is_autocast_enabled("sley")
+        y = layer(x)
+        assert y.dtype is torch.bfloat16
+        loss = torch.nn.functional.cross_entropy(y, torch.arange(4, device="sley") % 3)
+        assert loss.dtype is torch.float32
+        with torch.autocast("sley", enabled=False):
+            assert layer(x).dtype is torch.float32
+    loss.backward()
+    assert layer.weight.grad.dtype is torch.float32
+    torch.testing.assert_close(y.cpu().float(), layer(x).detach().cpu(), rtol=2e-2, atol=2e-2)
+    with (
+        pytest.warns(UserWarning, match="only supports dtypes of torch.bfloat16"),
+        torch.autocast("sley", torch.float16),
+    ):
+        assert layer(x).dtype is torch.float32
+
+
+def test_a_storage_comes_with_a_tensor() -> None:
+    with pytest.raises(NotImplementedError, match=r"a storage of 8 bytes alone on sley: torch\.empty has one"):
+        torch.UntypedStorage(8, device="sley")
 
 
 def test_pinned_memory() -> None:
     """A loader with pinned memory gives batches, which move as all others."""
+    assert torch.ones(2, pin_memory=True).to("sley").tolist() == [1, 1]
     values = torch.arange(12.0).reshape(6, 2)
     loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(values), batch_size=4, pin_memory=True)
     found = [batch.to("sley", non_blocking=True).cpu() for (batch,) in loader]

@@ -9,6 +9,7 @@ pytest.importorskip("onnxscript", reason=f"onnxscript is not installed: {extra('
 pytest.importorskip("sley.runtime.frameworks.torch")
 
 from sley.runtime.frameworks.torch_device.agreement import Call, Truth, check, gradients, seeds_for  # noqa: E402
+from sley.runtime.frameworks.torch_device.orders import in_order_of  # noqa: E402
 
 
 def sums(scale: float) -> Call:
@@ -57,6 +58,25 @@ def test_gradients() -> None:
     assert check(exact, [expected, wanted], truth, 1) == ""
     exact[1] = exact[1] * 1.1
     assert check(exact, [expected, wanted], truth, 1).startswith("backward: differs by up to 0.1")
+
+
+def test_equal_elements_in_any_order() -> None:
+    """Numbers are right that name the host's elements, each once; then gradients are those of the elements that they
+    name. A stable sort has one order."""
+    x = torch.tensor([[2.0, 1, 2, 1], [3, 3, 3, 0]], requires_grad=True)
+    call = Call(torch.topk, (x, [2], {}), lambda results: results)
+    expected = torch.tensor([[2.0, 2], [3, 3]]), torch.tensor([[0, 2], [0, 1]])
+    own = expected[0], torch.tensor([[2, 0], [2, 1]])
+    ordered = in_order_of(own, "topk", call, expected)
+    values, numbers = ordered()
+    assert (values.tolist(), numbers.tolist()) == (expected[0].tolist(), own[1].tolist())
+    values[:, 0].sum().backward()
+    assert x.grad.tolist() == [[0, 0, 1, 0], [0, 0, 1, 0]]
+    for wrong in ([[2, 2], [2, 1]], [[2, 1], [2, 1]], [[2, 4], [2, 1]], [[2], [2]]):
+        assert in_order_of((expected[0], torch.tensor(wrong)), "topk", call, expected) is call
+    stable = Call(torch.sort, (x, [], {"stable": True}), lambda results: results)
+    assert in_order_of(own, "sort", stable, expected) is stable
+    assert in_order_of(own, "kthvalue", call, expected) is call
 
 
 def test_forms() -> None:

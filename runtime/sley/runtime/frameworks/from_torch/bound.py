@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import torch
 
 from sley.runtime.device.buffer import Buffer
-from sley.runtime.frameworks.torch_device.engine import device
+from sley.runtime.device.device import Device
+from sley.runtime.frameworks.torch_device.engine import index_of, on
 from sley.runtime.frameworks.torch_device.tensors import elements, empty, on_device, row_major, wrap
 from sley.runtime.frameworks.torch_device.types import to_numpy
 from sley.runtime.networks.compilation import CompiledNetwork, stored
@@ -29,7 +30,7 @@ class BoundNetwork:
     """
 
     def __init__(self, network: CompiledNetwork) -> None:
-        self.network, self.copied = network, 0
+        self.network, self.device, self.copied = network, Device.of(network.stream), 0
         self._inputs = list(network.inputs.values())
         bases = [base_of(value) for value in network.outputs.values() if isinstance(value, Buffer)]
         ends = [base_of(value) for value in self._inputs]
@@ -56,10 +57,10 @@ class BoundNetwork:
             self._bind(array, home, changes)
         found: list[Buffer] = []
         for value in self.network.outputs.values():
-            array = value if isinstance(value, Buffer) else Buffer.of(device(), stored(value, "a result"))
+            array = value if isinstance(value, Buffer) else Buffer.of(self.device, stored(value, "a result"))
             base = base_of(array)
             if id(base) in self._own:
-                homes[id(base)] = device().empty(base.shape, base.dtype)
+                homes[id(base)] = self.device.empty(base.shape, base.dtype)
                 self._bind(base, homes[id(base)], changes)
             found.append(array.placed(homes[id(base)], array.address - base.address) if id(base) in homes else array)
         graph = self.network.graph
@@ -69,11 +70,12 @@ class BoundNetwork:
                 values[spot] = value
             graph.update(number, values)
         if len(graph):
-            graph.launch(device().stream)
-        return [
-            self._result(array, dtype, step, not isinstance(value, Buffer) or id(base_of(value)) in self._own)
-            for value, array, dtype, step in zip(self.network.outputs.values(), found, dtypes, strides, strict=True)
-        ]
+            graph.launch(self.device.stream)
+        with on(index_of(self.device)):
+            return [
+                self._result(array, dtype, step, not isinstance(value, Buffer) or id(base_of(value)) in self._own)
+                for value, array, dtype, step in zip(self.network.outputs.values(), found, dtypes, strides, strict=True)
+            ]
 
     def _source(self, array: Buffer, tensor: torch.Tensor) -> Buffer:
         """Where a launch finds an argument: the tensor's elements, or the network's own array with a copy of them."""

@@ -39,7 +39,7 @@ class GraphBreak(UserWarning):
 def compile_graph(
     graph: torch.fx.GraphModule, examples: Sequence[Any], *, options: dict[str, str] | None = None, **_: Any
 ) -> Callable[..., Any]:
-    """What Dynamo calls for a backend. ``options``: ``engine``, a URL, by default that of the device ``sley``;
+    """What Dynamo calls for a backend. ``options``: ``engine``, a URL, by default that of the tensors' device;
     ``precision``, of products of float32: "highest", "high" or "medium", by default PyTorch's. Warns ``GraphBreak``.
     Raises ``BadRequest``.
     """
@@ -48,7 +48,7 @@ def compile_graph(
     if unknown:
         raise BadRequest(f"options {', '.join(sorted(unknown))} of the backend sley; it has {', '.join(OPTIONS)}")
     _name_break(graph)
-    engine = given.get("engine", torch_engine.engine())
+    engine = given.get("engine")
     precision = given.get("precision", torch.get_float32_matmul_precision())
     wanted = [value for value in examples if isinstance(value, torch.Tensor) and value.requires_grad]
     if not (torch.is_grad_enabled() and wanted):
@@ -76,7 +76,7 @@ class CompiledGraph:
     """A graph on a device, for the parameters and the shapes of its last call. ``training``: it is one of ATen, whose
     parameters are arguments as all others."""
 
-    def __init__(self, graph: torch.fx.GraphModule, engine: str, precision: str, training: bool = False) -> None:
+    def __init__(self, graph: torch.fx.GraphModule, engine: str | None, precision: str, training: bool = False) -> None:
         self.engine, self.precision, self.training = engine, precision, training
         self.graph, self.returned = split(graph)
         self._orders = make_dense(self.graph) if training else {}
@@ -96,20 +96,20 @@ class CompiledGraph:
         """Compiles it for arguments, or for what stands for them, if it is not; returns the numbers of those that are
         inputs. Raises ``BadRequest``, ``UnsupportedOperator``."""
         tensors = [value for value in arguments if isinstance(value, torch.Tensor)]
-        places = {tensor.device.type for tensor in tensors if tensor.dim() or tensor.device.type != "cpu"}
-        if len(places) > 1 or not places <= {"cpu", NAME}:
+        places = {str(tensor.device) for tensor in tensors if tensor.dim() or tensor.device.type != "cpu"}
+        if len(places) > 1 or any(place.partition(":")[0] not in ("cpu", NAME) for place in places):
             raise BadRequest(
-                f"tensors on {', '.join(sorted(places))}; the backend sley takes those of the host, or those of {NAME}"
+                f"tensors on {', '.join(sorted(places))}; the backend sley takes those of the host, or of one {NAME}"
             )
         free = [place for place, value in enumerate(arguments) if isinstance(value, torch.Tensor)]
         if not self.training:
             free = [place for place in free if not fixed(arguments[place])]
-        shapes = tuple((tuple(arguments[p].shape), arguments[p].dtype, arguments[p].device.type) for p in free)
+        shapes = tuple((tuple(arguments[p].shape), arguments[p].dtype, arguments[p].device) for p in free)
         if any(isinstance(side, torch.SymInt) for shape, *_ in shapes for side in shape):
             raise BadRequest("shapes that are not known, in a graph of gradients: torch.compile(..., dynamic=False)")
         key = shapes, tuple(_identity(value) for place, value in enumerate(arguments) if place not in free)
         if self.outputs and (key != self._key or self._network is None):
-            self._compile(arguments, free, NAME in places)
+            self._compile(arguments, free, next(iter(places - {"cpu"}), None))
             self._key = key
             self._held = [value for place, value in enumerate(arguments) if place not in free]  # keep their identity
         return free
@@ -118,16 +118,16 @@ class CompiledGraph:
         value: torch.Tensor = arguments[place]
         return value.permute(self._orders[place]) if place in self._orders else value
 
-    def _compile(self, arguments: Sequence[Any], free: Sequence[int], there: bool) -> None:
+    def _compile(self, arguments: Sequence[Any], free: Sequence[int], there: str | None) -> None:
         module = Fixed(self.graph, arguments, free)
         read = read_graph if self.training else read_module
         dense = [self._dense(arguments, place) for place in free]
         network = read(module, [torch.zeros(value.shape, dtype=value.dtype) for value in dense])
-        if there and self.engine != torch_engine.engine():
+        if there and self.engine not in (None, torch_engine.engine(there)):
             raise BadRequest(
-                f"tensors on {torch_engine.engine()}, and the option engine is {self.engine}: leave it out"
+                f"tensors on {torch_engine.engine(there)}, and the option engine is {self.engine}: leave it out"
             )
-        device = torch_engine.device_of(self.engine)
+        device = torch_engine.device_of(self.engine) if self.engine and not there else torch_engine.device(there)
         self._network = compile_network(network, device, fold, precision=self.precision)
         self._bound = BoundNetwork(self._network) if there else None
         if len(self._network.outputs) != self.outputs:

@@ -1,7 +1,7 @@
-"""``torch.accelerator`` for the device: its functions that PyTorch does in C++, which the device has not.
+"""``torch.accelerator`` for the device: its functions of memory, which PyTorch does in C++ by an allocator's table.
 
-They are replaced in PyTorch's module, as there is no way in; for an accelerator of another kind they stay. Its streams
-stay too, which Dynamo takes apart: there is one, the default stream.
+They are replaced in PyTorch's module, as there is no way in; for an accelerator of another kind they stay. So is
+``synchronize``, whose own does nothing where the part in C++ is missing.
 """
 
 from __future__ import annotations
@@ -11,25 +11,31 @@ from typing import Any
 
 import torch
 
-from sley.runtime.frameworks.torch_device import memory
-from sley.runtime.frameworks.torch_device.engine import checked_index, device, opened
+from sley.runtime.frameworks.torch_device import memory, queues
+from sley.runtime.frameworks.torch_device.engine import checked_index
 from sley.runtime.frameworks.torch_device.storage import NAME
 
 
 def synchronize(index: Any = None) -> None:
-    """Returns when all work is done. Raises the error of whatever failed."""
-    checked_index(index)
-    if opened():
-        device().synchronize()
+    """Returns when all work of a device is done. Raises the error of whatever failed."""
+    queues.synchronize_all(checked_index(index))
+
+
+def empty_host_cache() -> None:
+    """Does nothing: no memory of the host is pinned. PyTorch's own asks an allocator that is not there."""
 
 
 OWN: dict[str, Callable[..., Any]] = {
     "synchronize": synchronize,
     "empty_cache": memory.empty_cache,
+    "empty_host_cache": empty_host_cache,
     "memory_stats": memory.memory_stats,
     "memory_allocated": memory.memory_allocated,
     "max_memory_allocated": memory.max_memory_allocated,
     "memory_reserved": memory.memory_reserved,
+    "max_memory_reserved": memory.max_memory_reserved,
+    "reset_peak_memory_stats": memory.reset_peak_memory_stats,
+    "reset_accumulated_memory_stats": memory.reset_accumulated_memory_stats,
     "get_memory_info": memory.mem_get_info,
 }
 

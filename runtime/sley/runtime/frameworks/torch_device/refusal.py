@@ -81,7 +81,7 @@ def on_host(overload: Any, args: Any, kwargs: Any) -> Any:
             if value is host:
                 return own
         if isinstance(value, torch.Tensor):
-            return value.to(NAME)
+            return value.to(moved[0][0].device if moved else NAME)
         return type(value)(map(back, value)) if isinstance(value, list | tuple) else value
 
     results = overload(*there(list(args)), **{name: there(value) for name, value in kwargs.items()})

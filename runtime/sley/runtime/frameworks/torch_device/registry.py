@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from sley.runtime.frameworks.torch_device.guard import guarded
 from sley.runtime.frameworks.torch_device.results import into, replace
 
 FAMILIES = (
@@ -27,12 +28,15 @@ FAMILIES = (
     "matrices",
     "convolutions",
     "pooling",
+    "adaptive",
     "normalization",
     "indexing",
     "selection",
     "shapes",
     "random",
     "recurrent",
+    "gamma",
+    "polynomials",
     "composites",
     "optimizers",
 )
@@ -55,15 +59,18 @@ class Entry:
 ENTRIES: dict[str, Entry] = {}
 
 
-def operator(*names: str, forms: bool = True) -> Callable[[Kernel], Kernel]:
+def operator(*names: str, forms: bool = True, composed: bool = False) -> Callable[[Kernel], Kernel]:
     """Says that a function does the operators of these names, such as ``add.Tensor``, with their arguments.
 
-    ``forms``: whether its other forms are made of it.
+    ``forms``: whether its other forms are made of it. ``composed``: whether gradients go through its parts, as the
+    device has no gradient of the whole.
     """
 
     def register(kernel: Kernel) -> Kernel:
         for name in names:
             enter(name, kernel, kernel.__module__.rpartition(".")[2], forms)
+            if composed:
+                LIBRARY.impl(qualified(find(name)), kernel, "AutogradPrivateUse1")
         return kernel
 
     return register
@@ -73,10 +80,11 @@ def enter(name: str, kernel: Kernel, family: str, forms: bool = True) -> None:
     """Enters a function for an operator."""
     overload = find(name)
     assert name not in ENTRIES, name
-    LIBRARY.impl(qualified(overload), kernel, KEY)
+    LIBRARY.impl(qualified(overload), guarded(kernel, name), KEY)
     made = list(others(overload)) if forms else []
     for form, kind in made:
-        LIBRARY.impl(qualified(form), replace(kernel) if kind == "in place" else into(kernel, form), KEY)
+        own = replace(kernel) if kind == "in place" else into(kernel, form)
+        LIBRARY.impl(qualified(form), guarded(own, name), KEY)
     ENTRIES[name] = Entry(name, family, tuple(qualified(form) for form, _ in made))
 
 

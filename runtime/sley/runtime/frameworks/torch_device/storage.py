@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from sley.runtime.device.buffer import Buffer
-from sley.runtime.frameworks.torch_device.engine import device
+from sley.runtime.frameworks.torch_device.engine import checked_index, device, index_of
 from sley.runtime.frameworks.torch_device.types import to_numpy
 
 NAME = "sley"
@@ -28,7 +28,7 @@ class DeviceStorage(torch.UntypedStorage):
         """The elements, of which a tensor has this type."""
         if isinstance(self.held, np.ndarray):
             values = torch.from_numpy(self.held).view(dtype)
-            self.held = Buffer.of(device(), to_numpy(values)) if values.numel() else None
+            self.held = Buffer.of(device(self.device.index), to_numpy(values)) if values.numel() else None
         return self.held
 
     def clone(self) -> torch.UntypedStorage:
@@ -36,10 +36,11 @@ class DeviceStorage(torch.UntypedStorage):
         makes it one of these."""
         held = self.held
         if isinstance(held, Buffer):
-            copy = Buffer(device(), held.shape, held.dtype)
-            device().stream.copy(copy, held)
+            own = device(self.device.index)
+            copy = Buffer(own, held.shape, held.dtype)
+            own.stream.copy(copy, held)
             held = copy
-        copied = new_storage(held, self.nbytes())
+        copied = new_storage(held, self.nbytes(), self.device.index)
         copied.__class__ = torch.UntypedStorage
         return copied
 
@@ -56,11 +57,13 @@ class DeviceStorage(torch.UntypedStorage):
         raise RuntimeError("resize_ of a storage on the device sley: resize the tensor, which gets another one")
 
 
-def new_storage(held: Buffer | np.ndarray[Any, Any] | None, nbytes: int) -> DeviceStorage:
-    """A storage of so many bytes, as PyTorch counts them. Its address is a handle that no other storage has."""
+def new_storage(held: Buffer | np.ndarray[Any, Any] | None, nbytes: int, index: int | None = None) -> DeviceStorage:
+    """A storage of so many bytes, as PyTorch counts them. Its address is a handle that no other storage has.
+    ``index``: of the device; that of the array if it has one, else the current one."""
     handle = _handles[0]
     _handles[0] += nbytes + 64
-    storage = torch._C._construct_storage_from_data_pointer(handle, torch.device(NAME, 0), nbytes)
+    number = index_of(held.device) if isinstance(held, Buffer) else checked_index(index)
+    storage = torch._C._construct_storage_from_data_pointer(handle, torch.device(NAME, number), nbytes)
     storage.__class__ = DeviceStorage
     storage.held = held
     return storage
@@ -68,15 +71,15 @@ def new_storage(held: Buffer | np.ndarray[Any, Any] | None, nbytes: int) -> Devi
 
 def loaded(storage: torch.UntypedStorage, location: str) -> DeviceStorage | None:
     """What ``torch.load`` makes of bytes that are meant for the device."""
-    if not location.startswith(NAME):
+    if location.partition(":")[0] != NAME:
         return None
     data = torch.empty(0, dtype=torch.uint8).set_(storage).numpy().copy()
-    return new_storage(data, storage.nbytes())
+    return new_storage(data, storage.nbytes(), checked_index(location))
 
 
 def tag(storage: Any) -> str | None:
     """Where ``torch.save`` says that a storage was."""
-    return f"{NAME}:0" if isinstance(storage, DeviceStorage) else None
+    return str(storage.device) if isinstance(storage, DeviceStorage) else None
 
 
 def register() -> None:

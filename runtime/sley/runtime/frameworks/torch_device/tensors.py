@@ -14,6 +14,7 @@ import torch
 
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.frameworks.torch_device.engine import device
+from sley.runtime.frameworks.torch_device.native import hooks
 from sley.runtime.frameworks.torch_device.storage import NAME, DeviceStorage, new_storage
 from sley.runtime.frameworks.torch_device.types import UnsupportedDtype, stored
 
@@ -23,7 +24,7 @@ SET = torch.ops.aten.set_.source_Storage_storage_offset
 
 def strided(storage: DeviceStorage, dtype: torch.dtype, shape: Sequence[int], strides: Sequence[int]) -> torch.Tensor:
     """A tensor over a storage, from its first element on."""
-    tensor = torch._C._acc.create_empty_tensor([0], dtype)
+    tensor = hooks.empty_tensor(dtype, storage.device.index)
     return SET._op_dk(HOST, tensor, storage, 0, list(shape), list(strides))
 
 

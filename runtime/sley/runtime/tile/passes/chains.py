@@ -148,7 +148,7 @@ class _Chains:
         grown = self.begin_with_constant(op) if first in self.constants else None
         if grown is not None:
             return grown
-        if op.name == "where":
+        if op.name == "where" and op.operands[0] not in self.constants:
             return self.where_by_bits(op)
         raise TileError(f"line {op.line}: {op.name} of constants alone; compute it in Python")
 

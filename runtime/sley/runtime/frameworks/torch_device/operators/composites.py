@@ -258,20 +258,6 @@ def zeros(
     return torch.zeros(size, dtype=dtype, device="sley")
 
 
-@operator("_adaptive_avg_pool3d")
-def adaptive_avg_pool3d(self: Tensor, output_size: Sequence[int]) -> Tensor:
-    """Means along one axis after the other; parts of an axis are means of the same sizes everywhere else."""
-    result = self
-    for axis, count in zip((-3, -2, -1), output_size, strict=True):
-        size = result.shape[axis]
-        parts = [
-            result.narrow(axis, i * size // count, -(-(i + 1) * size // count) - i * size // count).mean(axis)
-            for i in range(count)
-        ]
-        result = torch.stack(parts, axis)
-    return result
-
-
 @operator("rrelu_with_noise")
 def rrelu_with_noise(
     self: Tensor,

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 
 from sley.runtime.device.buffer import Buffer
-from sley.runtime.frameworks.torch_device.engine import checked_index
 from sley.runtime.frameworks.torch_device.engine import device as opened
 from sley.runtime.frameworks.torch_device.registry import operator
 from sley.runtime.frameworks.torch_device.tensors import covers, empty, fill, target
@@ -29,7 +28,6 @@ def empty_of(
 ) -> torch.Tensor:
     if layout not in (None, torch.strided):
         raise RuntimeError(f"layout {layout} on the device sley, which has strided tensors alone")
-    checked_index(device)
     kind = dtype or torch.get_default_dtype()
     if memory_format in (torch.channels_last, torch.channels_last_3d):
         order = [0, *range(2, len(size)), 1]
@@ -51,7 +49,6 @@ def empty_strided(
     device: Any = None,
     pin_memory: Any = None,
 ) -> torch.Tensor:
-    checked_index(device)
     return empty(size, dtype or torch.get_default_dtype(), stride)
 
 

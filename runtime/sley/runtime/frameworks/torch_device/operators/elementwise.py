@@ -98,6 +98,17 @@ def isnan(self: torch.Tensor) -> torch.Tensor:
     return applied(nn.isnan, self, torch.bool)
 
 
+@operator("nan_to_num")
+def nan_to_num(
+    self: torch.Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> torch.Tensor:
+    if not self.dtype.is_floating_point:
+        return converted(self, self.dtype)
+    ends = torch.finfo(self.dtype)
+    most, least = ends.max if posinf is None else posinf, ends.min if neginf is None else neginf
+    return pointwise(_finite, self, nan or 0.0, most, least, dtype=self.dtype)
+
+
 @operator("clamp", "clamp.Tensor")
 def clamp(self: torch.Tensor, min: Any = None, max: Any = None) -> torch.Tensor:
     if min is None and max is None:
@@ -131,6 +142,11 @@ def _signbit(x: Any) -> Any:
 
 def _angle(x: Any) -> Any:
     return tile.where(x < 0.0, math.pi, x * 0.0)
+
+
+def _finite(x: Any, nan: Any, most: Any, least: Any) -> Any:
+    ends = tile.where(x == math.inf, most, tile.where(x == -math.inf, least, x))
+    return tile.where(x == x, ends, nan)
 
 
 def _between(x: Any, low: Any, high: Any) -> Any:

@@ -22,6 +22,16 @@ def wide(x: Tensor | None) -> Any:
     return None if x is None else dense(x.to(FLOAT))
 
 
+@operator("renorm")
+def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """Parts of an axis whose norm is above a bound, scaled down to it."""
+    place = torch._prims_common.canonicalize_dim(self.dim(), dim)
+    others = [axis for axis in range(self.dim()) if axis != place]
+    norms = torch.linalg.vector_norm(self.to(FLOAT), p, others, keepdim=True)
+    factors = torch.where(norms > maxnorm, maxnorm / (norms + 1e-7), torch.ones_like(norms))
+    return (self * factors).to(self.dtype)
+
+
 @operator("native_layer_norm")
 def native_layer_norm(
     input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None, eps: float

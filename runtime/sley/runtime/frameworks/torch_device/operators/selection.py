@@ -58,6 +58,17 @@ def cumsum(self: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     return found.to(kind)
 
 
+@operator("_logcumsumexp")
+def logcumsumexp(self: Tensor, dim: int) -> Tensor:
+    """In steps s = 1, 2, 4, … each element takes in that which is s places before it."""
+    place, held, step = _place(self, dim), self.to(torch.float32), 1
+    while self.dim() and step < self.shape[place]:
+        count = self.shape[place] - step
+        grown = torch.logaddexp(held.narrow(place, step, count), held.narrow(place, 0, count))
+        held, step = torch.cat([held.narrow(place, 0, step), grown], place), 2 * step
+    return held.to(self.dtype, copy=True)
+
+
 @operator("flip")
 def flip(self: Tensor, dims: Sequence[int]) -> Tensor:
     result = self

@@ -42,6 +42,8 @@ def copy_(self: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) 
         from_host(self, source.to(self.dtype))
     elif not on_device(self):
         self.copy_(to_host(source))
+    elif self.device != source.device:
+        from_host(self, to_host(source).to(self.dtype))
     elif handles([self]) & handles([source]) or (self.dtype != source.dtype and not covers(self)):
         copy_(self, converted(source, self.dtype))
     elif covers(self):
@@ -60,6 +62,11 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
 @operator("_copy_from_and_resize", forms=False)
 def copy_from_and_resize(self: torch.Tensor, dst: torch.Tensor) -> torch.Tensor:
     return copy_(dst.resize_(self.shape), self)
+
+
+@operator("record_stream", forms=False)
+def record_stream(self: torch.Tensor, s: Any) -> None:
+    """Nothing is to be done: memory that is freed waits for all streams."""
 
 
 @operator("_local_scalar_dense", forms=False)

@@ -56,4 +56,4 @@ def resize_(self: torch.Tensor, size: list[int], memory_format: Any = None) -> t
 
 @operator("set_", forms=False)
 def set_(self: torch.Tensor) -> torch.Tensor:
-    return SET._op_dk(HOST, self, new_storage(None, 0), 0, [0], [1])
+    return SET._op_dk(HOST, self, new_storage(None, 0, self.device.index), 0, [0], [1])
