@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sley.runtime.device.buffer import BF16, Buffer
+from sley.runtime.device.buffer import BF16
 from sley.runtime.device.device import Device
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.kernels.attention import KEYS, attend, heads_quantised
@@ -15,7 +15,7 @@ from sley.runtime.llama.kernels.feed_forward import gated
 from sley.runtime.llama.kernels.heads import heads_of_token
 from sley.runtime.llama.kernels.layout import folded
 from sley.runtime.llama.kernels.residual import add, begin, embed
-from sley.runtime.llama.weights import DeviceLayer, LlamaWeights
+from sley.runtime.llama.weights import DeviceLayer, LlamaWeights, Norm
 from sley.runtime.tile.choices import cdiv
 
 Floats = NDArray[np.float32]
@@ -92,21 +92,15 @@ class Decode:
         weights, lanes, epsilon = self.weights, self.device.config.array, self.weights.shape.epsilon
         x, q, parts = folded(self.x, lanes), folded(self._q, lanes), self.parts
         embed[lambda rows: cdiv(self.requests, rows)](self._tokens, weights.embedding, self.x)
-        first = weights.layers[0].attention_norm
-        begin[self.requests](x, folded(first, lanes), q, self._scales, epsilon, parts, rows=1)
+        first = weights.layers[0].attention_norm.weights
+        begin[self.requests](x, folded(first, lanes), q, self._scales, epsilon, parts)
         norms = [layer.attention_norm for layer in weights.layers[1:]] + [weights.norm]
         for number, (layer, norm) in enumerate(zip(weights.layers, norms, strict=True)):
             self._attention(number, layer)
             self._add(layer.feed_norm)
             layer.gate_up.of_tokens(self._q, self._scales, self._gate_up)
             gated[self.requests](
-                folded(self._gate_up, lanes),
-                None,
-                None,
-                folded(self._hidden, lanes),
-                self._inner_scales,
-                parts,
-                rows=1,
+                folded(self._gate_up, lanes), folded(self._hidden, lanes), self._inner_scales, parts
             )
             layer.down.of_tokens(self._hidden, self._inner_scales, self._products)
             self._add(norm)
@@ -145,17 +139,14 @@ class Decode:
             heads_quantised[1](self._seen[number], seen[:, number], self._inner_scales[one], parts)
         layer.output.of_tokens(self._heads, self._inner_scales, self._products)
 
-    def _add(self, norm: Buffer) -> None:
+    def _add(self, norm: Norm) -> None:
         lanes = self.device.config.array
         add[self.requests](
             folded(self._products, lanes),
-            None,
-            None,
             folded(self.x, lanes),
-            folded(norm, lanes),
+            folded(norm.weights, lanes),
             folded(self._q, lanes),
             self._scales,
             self.weights.shape.epsilon,
             self.parts,
-            rows=1,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,17 +13,37 @@ from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.kernels.few_rows.program import FewRows, few_rows_program
 from sley.runtime.kernels.few_rows.weights import pack
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+from sley.runtime.kernels.many_rows.program import many_rows_program
 from sley.runtime.llama.checkpoint import Checkpoint, Floats, Layer
 from sley.runtime.llama.shape import LlamaShape
 
 SMALLEST = float(2.0**-100)
 
 
+TOKENS = 64
+"""Tokens of a prompt are a multiple."""
+AT_A_TIME = 1024
+"""Tokens of a launch, whose scales are in the accumulators."""
+
+
 @dataclass(frozen=True)
-class Linear:
-    """On a device: weights [inputs, outputs] int8, the same as the array takes them, scales [1, outputs] float32."""
+class Norm:
+    """On a device: weights of a norm [1, width] float32, and their magnitudes."""
 
     weights: Buffer
+    magnitudes: Buffer
+
+    @classmethod
+    def of(cls, device: Device, values: Floats) -> Norm:
+        """Of [width] in float32."""
+        return cls(device.array(values[None]), device.array(np.abs(values[None])))
+
+
+@dataclass(frozen=True)
+class Linear:
+    """On a device: weights of int8 as the array takes them, see ``few_rows.weights``; scales [1, outputs] float32."""
+
     packed: Buffer
     scales: Buffer
 
@@ -36,7 +57,7 @@ class Linear:
                 f"{device.config.array}"
             )
         packed = device.array(pack(device.config, numbers))
-        return cls(device.array(np.ascontiguousarray(numbers.T)), packed, device.array(scales[None]))
+        return cls(packed, device.array(scales[None]))
 
     def of_tokens(self, x: Buffer, scales: Buffer, out: Buffer) -> None:
         """out [tokens, outputs] float32 = x [parts · tokens, inputs] int8, with the scales of tokens, of few tokens."""
@@ -44,6 +65,42 @@ class Linear:
         problem = FewRows(out.shape[0], x.shape[0] // out.shape[0], self.packed.shape[0], x.shape[1])
         program = few_rows_program(device.config, problem)
         device.stream.launch(program, [x, scales, self.packed, self.scales, out], (1,))
+
+    def of_prompt(self, x: Buffer, scales: Buffer, out: Buffer) -> None:
+        """The same of many tokens, a multiple of 64."""
+        self._launch(Ending.SCALED, x, scales, [out])
+
+    def gated(self, x: Buffer, scales: Buffer, out: Buffer, next_scales: Buffer, inverses: Buffer) -> None:
+        """out = silu(first half of the products) · second half, of many tokens; the scale of each, and what makes int8
+        of it [tokens, 1]."""
+        self._launch(Ending.GATED, x, scales, [out, next_scales, inverses])
+
+    def added(
+        self, x: Buffer, scales: Buffer, out: Buffer, next_scales: Buffer, inverses: Buffer, norm: Norm, epsilon: float
+    ) -> None:
+        """out += products, of many tokens; the scale of the norm of each, and what makes int8 of it times the norm's
+        weights."""
+        self._launch(Ending.ADDED, x, scales, [out, next_scales, inverses], norm, epsilon)
+
+    def _launch(
+        self,
+        ending: Ending,
+        x: Buffer,
+        scales: Buffer,
+        results: list[Buffer],
+        norm: Norm | None = None,
+        epsilon: float = 0.0,
+    ) -> None:
+        device, whole = Device.of(x), scales.shape[0]
+        for first in range(0, whole, AT_A_TIME):
+            tokens = min(AT_A_TIME, whole - first)
+            cores = math.gcd(tokens // TOKENS, device.config.cores)
+            parts, (blocks, *_) = x.shape[0] // whole, self.packed.shape
+            problem = ManyRows(tokens, parts, blocks, x.shape[1], ending, epsilon, cores, whole)
+            own = [array[first : first + tokens] for array in (scales, *results)]
+            arguments = [x[first:], own[0], self.packed, self.scales, *own[1:]]
+            arguments += [] if norm is None else [norm.magnitudes]
+            device.stream.launch(many_rows_program(device.config, problem), arguments, (cores,))
 
 
 def quantised(values: Floats) -> tuple[NDArray[np.int8], Floats]:
@@ -56,10 +113,10 @@ def quantised(values: Floats) -> tuple[NDArray[np.int8], Floats]:
 class DeviceLayer:
     """A layer. Products of the same input are one: queries, keys and values, and gate and up."""
 
-    attention_norm: Buffer
+    attention_norm: Norm
     projection: Linear
     output: Linear
-    feed_norm: Buffer
+    feed_norm: Norm
     gate_up: Linear
     down: Linear
 
@@ -67,10 +124,10 @@ class DeviceLayer:
     def of(cls, device: Device, layer: Layer) -> DeviceLayer:
         """A layer of a checkpoint."""
         return cls(
-            device.array(layer.attention_norm[None]),
+            Norm.of(device, layer.attention_norm),
             Linear.of(device, np.concatenate([layer.query, layer.key, layer.value])),
             Linear.of(device, layer.output),
-            device.array(layer.feed_norm[None]),
+            Norm.of(device, layer.feed_norm),
             Linear.of(device, np.concatenate([layer.gate, layer.up])),
             Linear.of(device, layer.down),
         )
@@ -90,7 +147,7 @@ class LlamaWeights:
         self.context = context or self.shape.context
         self.embedding = device.array(checkpoint.embedding.astype(BF16))
         self.layers = tuple(DeviceLayer.of(device, layer) for layer in checkpoint.layers)
-        self.norm = device.array(checkpoint.norm[None])
+        self.norm = Norm.of(device, checkpoint.norm)
         self.head = Linear.of(device, checkpoint.head)
         pairs = np.arange(self.shape.head // 2)
         angles = np.arange(self.context)[:, None] * self.shape.rotary_base ** (-2 * pairs / self.shape.head)

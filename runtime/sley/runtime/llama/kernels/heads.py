@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from sley.runtime.llama.kernels.quantised import in_fp32
 from sley.runtime.tile import language as tile
 
 ROWS = tile.choice(16, 32, 64)
@@ -57,46 +56,27 @@ def heads_of_token(
         tile.scatter(values, (0, own, 0), row, value.to(dtype), axes=(0, 2))
 
 
-def _rows(
-    sums: Any, scales: Any, weights: Any, place: tuple[Any, Any], columns: tuple[int, int], rows: int, parts: int
-) -> Any:
-    """Columns of a head of tokens: the first one and how many."""
-    (token, head), (column, count) = place, columns
-    scale = tile.load(scales, (token, 0), (rows, 1))
-    factor = tile.load(weights, (head, column), (1, count))
-    shape, axes = (rows, count), (0, 2)
-    high = tile.load(sums, (token, head, column), shape, axes=axes)
-    low = tile.load(sums, (token + sums.shape[0] // 2, head, column), shape, axes=axes) if parts == 2 else None
-    return in_fp32(high, low, scale, factor)
-
-
-def _turned_rows(
-    sums: Any, scales: Any, weights: Any, turns: tuple[Any, Any], place: tuple[Any, Any], rows: int, parts: int
-) -> list[Any]:
-    """The two halves of a head of tokens from ``place`` on, a token and a head: rows of their positions."""
+def _turned_rows(products: Any, turns: tuple[Any, Any], token: Any, head: Any, rows: int) -> list[Any]:
+    """The two halves of a head of tokens from ``token`` on: rows of their positions."""
     half = turns[0].shape[1]
-    cos, sin = [tile.load(table, (place[0], 0), (rows, half)) for table in turns]
-    a, b = [_rows(sums, scales, weights, place, (at, half), rows, parts) for at in (0, half)]
+    cos, sin = [tile.load(table, (token, 0), (rows, half)) for table in turns]
+    a, b = [tile.load(products, (token, head, at), (rows, half), axes=(0, 2)) for at in (0, half)]
     return turned(a, b, cos, sin)
 
 
 @tile.kernel
-def queries_of_prompt(
-    sums: Any, scales: Any, weights: Any, cosines: Any, sines: Any, queries: Any, parts: int, rows: int = ROWS
-) -> None:
-    """For the tokens of one request, from position 0 on, blocks of tokens and heads. queries: [heads, tokens, head]
-    bfloat16; the others as in ``heads_of_token``."""
+def queries_of_prompt(products: Any, cosines: Any, sines: Any, queries: Any, rows: int = ROWS) -> None:
+    """For the tokens of one request, from position 0 on, blocks of tokens and heads. products: [tokens, heads of
+    queries, keys, values, head] float32. queries: [heads, tokens, head] bfloat16; the others as in
+    ``heads_of_token``."""
     token, head = tile.block_id(0) * rows, tile.block_id(1)
-    halves = _turned_rows(sums, scales, weights, (cosines, sines), (token, head), rows, parts)
-    for number, half in enumerate(halves):
+    for number, half in enumerate(_turned_rows(products, (cosines, sines), token, head, rows)):
         tile.store(queries, (head, token, number * half.shape[1]), half.to(queries.dtype))
 
 
 @tile.kernel
 def keys_of_prompt(
-    sums: Any,
-    scales: Any,
-    weights: Any,
+    products: Any,
     cosines: Any,
     sines: Any,
     slots: Any,
@@ -105,19 +85,18 @@ def keys_of_prompt(
     cached_keys: Any,
     cached_values: Any,
     first: int,
-    parts: int,
     rows: int = ROWS,
 ) -> None:
-    """The same of keys and values, whose heads are those of sums from ``first`` on. keys, values: [key heads, tokens,
-    head] bfloat16; cached_keys, cached_values: [slots, key heads, head], those of the cache; slots: [1, tokens]."""
+    """The same of keys and values, whose heads are those of products from ``first`` on. keys, values: [key heads,
+    tokens, head] bfloat16; cached_keys, cached_values: [slots, key heads, head], those of the cache; slots: [1,
+    tokens]."""
     token, own = tile.block_id(0) * rows, tile.block_id(1)
     heads, size = keys.shape[0], keys.shape[2]
     numbers = tile.load(slots, (0, token), (1, rows))
-    halves = _turned_rows(sums, scales, weights, (cosines, sines), (token, own + first), rows, parts)
-    for number, half in enumerate(halves):
+    for number, half in enumerate(_turned_rows(products, (cosines, sines), token, own + first, rows)):
         place, rounded = number * half.shape[1], half.to(keys.dtype)
         tile.store(keys, (own, token, place), rounded)
         tile.scatter(cached_keys, (0, own, place), numbers, rounded, axes=(0, 2))
-    value = _rows(sums, scales, weights, (token, own + (first + heads)), (0, size), rows, parts).to(values.dtype)
+    value = tile.load(products, (token, own + (first + heads), 0), (rows, size), axes=(0, 2)).to(values.dtype)
     tile.store(values, (own, token, 0), value)
     tile.scatter(cached_values, (0, own, 0), numbers, value, axes=(0, 2))

@@ -1,0 +1,101 @@
+"""Where the pieces of a product of many rows lie in a core.
+
+Sums of groups are in the two halves of the accumulators by turns, and so is all that their ending takes: the array works
+in one half and the vector unit in the other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from sley.abi.config import ChipConfig
+from sley.runtime.errors import KernelError
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+
+_BANDS = (4, 2, 1)
+"""Rows of a band that are tried, in units of N."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """Rows of the local memories.
+
+    Attributes
+    ----------
+    rows, tokens: rows of activations, and tokens, of a band. bands: of a core.
+    x_slots, x_rows: places for a band in the scratchpad, from row 0 on; rows of each.
+    first_slot, slots, block_rows: places for the weights of a group; rows of a block of N outputs.
+    half: accumulator rows of a half. In each half: sums; scales, rows with the scales of all tokens of the core;
+    operands, what is loaded for a group; squares and peaks, partial sums and largest values of each token; results,
+    two rows for each token, in the second half alone.
+    """
+
+    rows: int
+    tokens: int
+    bands: int
+    x_slots: int
+    x_rows: int
+    first_slot: int
+    slots: int
+    block_rows: int
+    half: int
+    sums: int
+    scales: int
+    operands: int
+    squares: int
+    peaks: int
+    results: int
+
+
+def place(config: ChipConfig, problem: ManyRows) -> Placement:
+    """The largest bands that leave room for the weights of the next group, or fit at all. Raises ``KernelError`` if none does, or a side is no multiple of what it must be."""
+    n, p = config.array, problem
+    if p.ending is Ending.ADDED and p.blocks % 2:
+        raise KernelError(
+            f"{p.name}: a norm over {p.blocks * n} outputs; on the chip {config.name} they are a multiple of {2 * n}"
+        )
+    for slots, units, x_slots in product((2, 1), _BANDS, (2, 1)):
+        tokens = units * n // p.parts
+        if tokens % n == 0 and p.tokens % (tokens * p.cores) == 0:
+            found = _placed(config, p, units * n, x_slots)
+            if found is not None and found.slots >= slots:
+                return found
+    raise KernelError(
+        f"{p.name}: {p.tokens} tokens of {p.parts} parts with {p.inputs} inputs have no room on the chip "
+        f"{config.name}, or are no multiple of {2 * n} for each core: take fewer inputs, or pad tokens"
+    )
+
+
+def _placed(config: ChipConfig, p: ManyRows, rows: int, x_slots: int) -> Placement | None:
+    n, tiles = config.array, p.tiles(config)
+    tokens, block_rows = rows // p.parts, tiles * n
+    x_rows, group_rows = tiles * rows, p.together * block_rows
+    slots = min((config.scratchpad_rows - x_slots * x_rows) // group_rows, 3)
+    added = p.ending is Ending.ADDED
+    sizes = {
+        "sums": p.together * rows,
+        "scales": p.tokens // p.cores // n,
+        "operands": p.together + (1 + tokens if added else 0),
+        "squares": tokens if added else 0,
+        "peaks": 0 if p.ending is Ending.SCALED else tokens,
+        "results": 0 if p.ending is Ending.SCALED else 2 * tokens,
+    }
+    starts, end = {}, 0
+    for name, size in sizes.items():
+        starts[name], end = end, end + size
+    half = config.accumulator_rows // 2
+    if slots < 1 or end > half:
+        return None
+    return Placement(
+        rows=rows,
+        tokens=tokens,
+        bands=p.tokens // p.cores // tokens,
+        x_slots=x_slots,
+        x_rows=x_rows,
+        first_slot=config.scratchpad_rows - slots * group_rows,
+        slots=slots,
+        block_rows=block_rows,
+        half=half,
+        **starts,
+    )

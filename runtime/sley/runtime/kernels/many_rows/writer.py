@@ -1,0 +1,148 @@
+"""What the parts of the program of a product of many rows share: registers, semaphores, steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit
+from sley.abi.instructions import Space
+from sley.abi.types import ElementType
+from sley.abi.vector.chains import Chain
+from sley.runtime.assembler.kernel import KernelBuilder
+from sley.runtime.assembler.operands import Register, Semaphores
+from sley.runtime.kernels.many_rows.placement import Placement
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+
+
+def bits(value: float) -> int:
+    """The word of a number in fp32."""
+    return int(np.float32(value).view(np.uint32))
+
+
+class Writer:
+    """A program that is being written.
+
+    Attributes
+    ----------
+    k, config, problem, at: the builder, for what, and where things are.
+    n, pitch, block_bytes: lanes; bytes of a row of the result, and of a block of weights.
+    half: the first row of the half of the accumulators that a group has. column: bytes of the groups before it in a
+    row. token_row: the row, in each half, of the scales of the band.
+    """
+
+    def __init__(self, k: KernelBuilder, config: ChipConfig, problem: ManyRows, at: Placement) -> None:
+        self.k, self.config, self.problem, self.at = k, config, problem, at
+        self.n, p = config.array, problem
+        self.pitch = 4 * self.n * p.groups
+        self.block_bytes = at.block_rows * config.row_bytes
+        names = ["x", "scales", "weights", "factors", "out"]
+        names += [] if p.ending is Ending.SCALED else ["next_scales", "inverses"]
+        names += ["norm"] if p.ending is Ending.ADDED else []
+        args = {name: k.arg(name) for name in names}
+        self.x, self.scales, self.weights = args["x"], args["scales"], args["weights"]
+        self.factors, self.out = args["factors"], args["out"]
+        self.next_scales, self.inverses = args.get("next_scales"), args.get("inverses")
+        self.norm = args.get("norm")
+        self._own_tokens()
+        k.free(*k.block, *k.grid)
+        self._semaphores()
+        self.load_slot, self.read_slot = k.reg("load_slot", at.first_slot), k.reg("read_slot", at.first_slot)
+        self.load_x, self.read_x = k.reg("load_x", 0), k.reg("read_x", 0)
+        self.half, self.half_rows = k.reg("half", 0), k.reg("half_rows", at.half)
+        self.column, self.token_row = k.reg("column", 0), k.reg("token_row")
+        self.n_register, self.rows_register = k.reg("n", self.n), k.reg("rows", at.rows)
+        self.loads_left = k.reg("loads_left", at.bands * p.groups)
+        self.band_left, self.bands_left = k.reg("band_left", p.groups), k.reg("bands_left", at.bands)
+
+    def _own_tokens(self) -> None:
+        """Addresses of the first token of the block of the grid."""
+        k, p = self.k, self.problem
+        if p.cores == 1:
+            return
+        own = p.tokens // p.cores
+        steps = [(self.x, p.inputs), (self.scales, 4), (self.out, self.pitch)]
+        steps += [(register, 4) for register in (self.next_scales, self.inverses) if register is not None]
+        with k.scratch("first") as (first,):
+            for register, step in steps:
+                k.mul(first, k.block[0], own * step)
+                k.add(register, register, first)
+
+    def _semaphores(self) -> None:
+        k, at = self.k, self.at
+        self.x_free, self.x_full = k.semaphore("x_free", at.x_slots), k.semaphore("x_full")
+        self.w_free, self.w_full = k.semaphore("w_free", at.slots), k.semaphore("w_full")
+        self.sum_free, self.summed = k.semaphore("sum_free", 2), k.semaphore("summed")
+        self.operands_free, self.operands_full = k.semaphore("operands_free", 2), k.semaphore("operands_full")
+        self.done = k.semaphore("done")
+        if self.problem.ending is not Ending.SCALED:
+            self.results_free, self.results = k.semaphore("results_free", 1), k.semaphore("results")
+
+    # Loads
+
+    def set_weights(self) -> None:
+        """Load takes the weights of a group: a block, and of GATED the one as far behind as there are groups."""
+        at, p = self.at, self.problem
+        self.k.set(Unit.LOAD, run_bytes=self.block_bytes, chunks=at.block_rows, chunk_stride=1, count2=p.together)
+        self.k.set(Unit.LOAD, mem_stride2=p.groups * self.block_bytes, local_stride2=at.block_rows)
+
+    def load_operands(self) -> None:
+        """The scales of the outputs of a group; of ADDED also the norm's weights, and the result so far. They are asked
+        for behind the weights that wait for the group: then the array has left this half."""
+        k, at, p = self.k, self.at, self.problem
+        k.set(Unit.LOAD, run_bytes=4 * self.n, chunks=1, mem_stride2=self.pitch, local_stride2=1)
+        with k.scratch("address row") as (address, row):
+            k.add(row, self.half, at.operands)
+            k.add(address, self.factors, self.column)
+            accumulators = Space.ACCUMULATOR
+            if self.norm is None:
+                k.load(address, row, 1, space=accumulators, wait=self.operands_free, signal=self.operands_full)
+            else:
+                k.load(address, row, 1, space=accumulators, wait=self.operands_free)
+                k.add(address, self.norm, self.column)
+                k.add(row, row, 1)
+                k.load(address, row, 1, space=accumulators)
+                k.add(address, self.out, self.column)
+                k.add(row, row, 1)
+                k.set(Unit.LOAD, mem_stride=self.pitch, local_stride=1)
+                k.load(address, row, at.tokens, space=accumulators, signal=self.operands_full)
+        self.set_weights()
+
+    # The vector unit
+
+    def vector(
+        self,
+        chain: Chain,
+        source: Register,
+        out: Register,
+        b: Register | None = None,
+        *,
+        integer: bool = False,
+        wait: Semaphores = (),
+        signal: Semaphores = (),
+    ) -> None:
+        """A row for each token of the band, in the accumulators. ``integer``: the source has sums of int8."""
+        if b is not None:
+            self.k.set(Unit.VECTOR, b_row=b)
+        dtype = ElementType.INT32 if integer else ElementType.FP32
+        number = self.k.chain(chain)
+        self.k.vector(
+            source, out, self.at.tokens, dtype=dtype, out=ElementType.FP32, chain=number, wait=wait, signal=signal
+        )
+
+    # Steps
+
+    def toggle(self) -> None:
+        """The next group has the other half."""
+        self.k.sub(self.half, self.half_rows, self.half)
+
+    def next(self, place: Register, first: int, step: int, count: int) -> None:
+        """The slot behind ``place``, of so many."""
+        k = self.k
+        if count == 1:
+            return
+        k.add(place, place, step)
+        with k.scratch("end") as (end,):
+            k.mov(end, first + count * step)
+            with k.if_(place, "==", end):
+                k.mov(place, first)
