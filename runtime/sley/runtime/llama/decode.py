@@ -99,9 +99,7 @@ class Decode:
             self._attention(number, layer)
             self._add(layer.feed_norm)
             layer.gate_up.of_tokens(self._q, self._scales, self._gate_up)
-            gated[self.requests](
-                folded(self._gate_up, lanes), folded(self._hidden, lanes), self._inner_scales, parts
-            )
+            gated[self.requests](folded(self._gate_up, lanes), folded(self._hidden, lanes), self._inner_scales, parts)
             layer.down.of_tokens(self._hidden, self._inner_scales, self._products)
             self._add(norm)
         weights.head.of_tokens(self._q, self._scales, self.logits)

@@ -11,7 +11,7 @@ from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.llama.cache import PagedCache, Table
-from sley.runtime.llama.kernels.heads import keys_of_prompt, queries_of_prompt
+from sley.runtime.llama.kernels.heads import to_cache
 from sley.runtime.llama.kernels.layout import flat
 from sley.runtime.llama.kernels.quantised import to_int8
 from sley.runtime.llama.kernels.residual import embed, norm_scales, rows_quantised
@@ -59,9 +59,7 @@ class Prompt:
         self._scales, self._inner_scales, self._inverses = (
             device.empty((self.tokens, 1), np.float32) for _ in range(3)
         )
-        self._projected = device.empty((self.tokens, shape.projected), np.float32)
-        self._queries = device.empty((shape.heads, self.tokens, shape.head), BF16)
-        self._keys, self._values = (device.empty((shape.key_heads, self.tokens, shape.head), BF16) for _ in range(2))
+        self._projected = device.empty((shape.heads + 2 * shape.key_heads, self.tokens, shape.head), BF16)
         self._seen = device.empty((self.tokens, shape.heads_width), BF16)
         self._heads = device.empty((count, shape.heads_width), np.int8)
         self._gated = device.empty((self.tokens, shape.hidden), np.float32)
@@ -118,27 +116,19 @@ class Prompt:
     def _attention(self, number: int, layer: DeviceLayer) -> None:
         """Up to the parts of the output's product."""
         weights, shape, parts = self.weights, self.weights.shape, self.parts
-        layer.projection.of_prompt(self._q, self._scales, self._projected)
-        products = self._projected.reshape(self.tokens, -1, shape.head)
-        turns = weights.cosines, weights.sines
-        queries_of_prompt[lambda rows: (self.tokens // rows, shape.heads)](products, *turns, self._queries)
-        keys_of_prompt[lambda rows: (self.tokens // rows, shape.key_heads)](
-            products,
-            *turns,
-            self._slots,
-            self._keys,
-            self._values,
-            self.cache.keys[number],
-            self.cache.values[number],
-            shape.heads,
+        turned = shape.heads + shape.key_heads
+        layer.projection.heads(self._q, self._scales, self._projected, (weights.cosines, weights.sines), turned)
+        keys, values = self._projected[shape.heads : turned], self._projected[turned:]
+        to_cache[lambda rows: (self.tokens // rows, shape.key_heads)](
+            keys, values, self._slots, self.cache.keys[number], self.cache.values[number]
         )
-        queries = self._queries.reshape(shape.key_heads, shape.group, self.tokens, shape.head)
+        queries = self._projected[: shape.heads].reshape(shape.key_heads, shape.group, self.tokens, shape.head)
         seen = self._seen.reshape(self.tokens, shape.key_heads, shape.group, shape.head)
         for member in range(shape.group):
             attention(
                 queries[None, :, member],
-                self._keys[None],
-                self._values[None],
+                keys[None],
+                values[None],
                 causal=True,
                 out=seen[:, :, member].transpose(1, 0, 2)[None],
             )
@@ -167,6 +157,4 @@ class Prompt:
 
     def _added(self, x: Buffer, linear: Linear, norm: Norm) -> None:
         """The residual stream and a product; the scales of its norm."""
-        linear.added(
-            x, self._inner_scales, self.x, self._scales, self._inverses, norm, self.weights.shape.epsilon
-        )
+        linear.added(x, self._inner_scales, self.x, self._scales, self._inverses, norm, self.weights.shape.epsilon)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,39 +70,54 @@ class Linear:
 
     def of_prompt(self, x: Buffer, scales: Buffer, out: Buffer) -> None:
         """The same of many tokens, a multiple of 64."""
-        self._launch(Ending.SCALED, x, scales, [out])
+        self._rows(Ending.SCALED, x, [scales, out])
 
     def gated(self, x: Buffer, scales: Buffer, out: Buffer, next_scales: Buffer, inverses: Buffer) -> None:
         """out = silu(first half of the products) · second half, of many tokens; the scale of each, and what makes int8
         of it [tokens, 1]."""
-        self._launch(Ending.GATED, x, scales, [out, next_scales, inverses])
+        self._rows(Ending.GATED, x, [scales, out, next_scales, inverses])
 
     def added(
         self, x: Buffer, scales: Buffer, out: Buffer, next_scales: Buffer, inverses: Buffer, norm: Norm, epsilon: float
     ) -> None:
         """out += products, of many tokens; the scale of the norm of each, and what makes int8 of it times the norm's
         weights."""
-        self._launch(Ending.ADDED, x, scales, [out, next_scales, inverses], norm, epsilon)
+        self._rows(Ending.ADDED, x, [scales, out, next_scales, inverses], [norm.magnitudes], epsilon)
 
-    def _launch(
-        self,
-        ending: Ending,
-        x: Buffer,
-        scales: Buffer,
-        results: list[Buffer],
-        norm: Norm | None = None,
-        epsilon: float = 0.0,
+    def _rows(
+        self, ending: Ending, x: Buffer, rows: list[Buffer], others: Sequence[Buffer] = (), epsilon: float = 0.0
     ) -> None:
-        device, whole = Device.of(x), scales.shape[0]
-        for first in range(0, whole, AT_A_TIME):
-            tokens = min(AT_A_TIME, whole - first)
-            cores = math.gcd(tokens // TOKENS, device.config.cores)
-            parts, (blocks, *_) = x.shape[0] // whole, self.packed.shape
-            problem = ManyRows(tokens, parts, blocks, x.shape[1], ending, epsilon, cores, whole)
-            own = [array[first : first + tokens] for array in (scales, *results)]
-            arguments = [x[first:], own[0], self.packed, self.scales, *own[1:]]
-            arguments += [] if norm is None else [norm.magnitudes]
-            device.stream.launch(many_rows_program(device.config, problem), arguments, (cores,))
+        """``rows``: arrays with a row for each token, the scales of x first."""
+        whole = rows[0].shape[0]
+        for first, tokens in _pieces(whole):
+            scales, *results = [array[first : first + tokens] for array in rows]
+            problem = self._problem(ending, x, tokens, whole, epsilon=epsilon)
+            self._launch(problem, [x[first:], scales, self.packed, self.scales, *results, *others])
+
+    def heads(self, x: Buffer, scales: Buffer, out: Buffer, tables: Sequence[Buffer], turned: int) -> None:
+        """out [heads, tokens, head] bfloat16 = products of many tokens, which are at positions from 0 on; the first
+        heads, so many, are turned by tables, cosines and sines [positions, head / 2]."""
+        whole, head = out.shape[1:]
+        for first, tokens in _pieces(whole):
+            problem = self._problem(Ending.TURNED, x, tokens, whole, head=head, turned=turned)
+            rows = slice(first, first + tokens)
+            arguments = [x[first:], scales[rows], self.packed, self.scales, out[:, first:], *(t[rows] for t in tables)]
+            self._launch(problem, arguments)
+
+    def _problem(self, ending: Ending, x: Buffer, tokens: int, whole: int, **more: Any) -> ManyRows:
+        """For some tokens of ``whole``."""
+        cores, parts = math.gcd(tokens // TOKENS, Device.of(x).config.cores), x.shape[0] // whole
+        return ManyRows(tokens, parts, self.packed.shape[0], x.shape[1], ending, cores=cores, apart=whole, **more)
+
+    def _launch(self, problem: ManyRows, arguments: Sequence[Buffer]) -> None:
+        device = Device.of(self.packed)
+        device.stream.launch(many_rows_program(device.config, problem), arguments, (problem.cores,))
+
+
+def _pieces(tokens: int) -> Iterator[tuple[int, int]]:
+    """Of each launch for so many tokens, the first one and how many."""
+    for first in range(0, tokens, AT_A_TIME):
+        yield first, min(AT_A_TIME, tokens - first)
 
 
 def quantised(values: Floats) -> tuple[NDArray[np.int8], Floats]:

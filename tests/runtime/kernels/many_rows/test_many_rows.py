@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from sley.abi.functions.table import Function
 from sley.abi.types import ElementType
 from sley.runtime import Device
-from sley.runtime.errors import KernelError
+from sley.runtime.device.buffer import BF16
 from sley.runtime.kernels.few_rows.weights import pack
 from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
 from sley.runtime.kernels.many_rows.program import many_rows_program
@@ -80,7 +80,7 @@ def run(p: ManyRows, x: np.ndarray, w: np.ndarray, seed: int, engine: str = "mod
     norm = random.standard_normal((1, width)).astype(np.float32)
     with Device.open(engine) as device:
         results = [device.array(before)]
-        if p.ending is not Ending.SCALED:
+        if p.gives_scales:
             results += [device.empty((p.tokens, 1), np.float32) for _ in range(2)]
         inputs = [device.array(a) for a in (x, scales, pack(device.config, w), factors)]
         norms = [device.array(np.abs(norm))] if p.ending is Ending.ADDED else []
@@ -97,3 +97,30 @@ def test_endings(tokens: int, parts: int, outputs: int, inputs: int, ending: End
     x = random.integers(-128, 128, (parts * tokens, inputs)).astype(np.int8)
     w = random.integers(-128, 128, (outputs, inputs)).astype(np.int8)
     run(ManyRows(tokens, parts, outputs // 16, inputs, ending, EPSILON), x, w, inputs)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "parts", "heads", "turned", "head", "inputs"),
+    [(64, 1, 4, 3, 32, 40), (128, 1, 5, 4, 64, 96), (192, 2, 3, 2, 128, 65), (64, 1, 3, 2, 96, 32)],
+)
+def test_heads(tokens: int, parts: int, heads: int, turned: int, head: int, inputs: int) -> None:
+    """Heads that are turned, and those that are not."""
+    random, outputs = np.random.default_rng(head), heads * head
+    x = random.integers(-128, 128, (parts * tokens, inputs)).astype(np.int8)
+    w = random.integers(-128, 128, (outputs, inputs)).astype(np.int8)
+    scales = random.uniform(1e-3, 2, (tokens, 1)).astype(np.float32)
+    factors = random.uniform(1e-3, 2, (1, outputs)).astype(np.float32)
+    tables = [random.standard_normal((tokens, head // 2)).astype(np.float32) for _ in range(2)]
+    p = ManyRows(tokens, parts, outputs // 16, inputs, Ending.TURNED, head=head, turned=turned)
+    with Device.open("model:base?memory=8M") as device:
+        out = device.empty((heads, tokens, head), BF16)
+        arrays = [device.array(a) for a in (x, scales, pack(device.config, w), factors)]
+        program = many_rows_program(device.config, p)
+        device.stream.launch(program, [*arrays, out, *(device.array(a) for a in tables)], (1,))
+        values = products(p, x, w, scales, factors).reshape(tokens, heads, head).transpose(1, 0, 2)
+        a, b = values[:turned, :, : head // 2], values[:turned, :, head // 2 :]
+        cos, sin = (float32.to_bits(table) for table in tables)
+        first = float32.add(float32.multiply(a, cos), float32.multiply(b, sin) ^ float32.SIGN)
+        second = float32.add(float32.multiply(b, cos), float32.multiply(a, sin))
+        right = np.concatenate([np.concatenate([first, second], axis=-1), values[turned:]])
+        assert (out.numpy().view(np.uint16) == float32.to_bf16(right)).all()

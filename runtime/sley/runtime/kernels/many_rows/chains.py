@@ -18,6 +18,7 @@ SCALED = Chain(multiply=Operand.LATE0, multiply2=FACTORS, late0=Late.B, late0_la
 SILU = Chain(function=Function.SIGMOID, multiply2=Operand.LATE0, late0=Late.A)
 TIMES = Chain(multiply=Operand.LATE0, late0=Late.B)
 PLUS = Chain(binary=BinaryOp.ADD, binary_operand=Operand.B)
+MINUS = Chain(binary=BinaryOp.SUB, binary_operand=Operand.B)
 LARGER = Chain(binary=BinaryOp.MAX, binary_operand=Operand.B)
 ZERO = Chain(binary=BinaryOp.XOR, binary_operand=Operand.B)
 """Of rows that A and B both are."""
@@ -37,13 +38,10 @@ NORM_PEAK = Chain(
     late0=Late.B,
 )
 SQUARES = Chain(multiply=Operand.X, binary2=BinaryOp.ADD, binary2_operand=Operand.LATE0, late0=Late.B)
-FOLD_SUM = Chain(
-    binary2=BinaryOp.ADD, binary2_operand=Operand.LATE0, late0=Late.A, late0_lanes=Lanes.EXCHANGE
-)
-FOLD_LARGER = Chain(
-    binary2=BinaryOp.MAX, binary2_operand=Operand.LATE0, late0=Late.A, late0_lanes=Lanes.EXCHANGE
-)
+FOLD_SUM = Chain(binary2=BinaryOp.ADD, binary2_operand=Operand.LATE0, late0=Late.A, late0_lanes=Lanes.EXCHANGE)
+FOLD_LARGER = Chain(binary2=BinaryOp.MAX, binary2_operand=Operand.LATE0, late0=Late.A, late0_lanes=Lanes.EXCHANGE)
 MEAN = Chain(multiply=FIRST, binary2=BinaryOp.ADD, binary2_operand=SECOND)
 SCALE = Chain(multiply=FIRST, binary2=BinaryOp.MAX, binary2_operand=SECOND)
 INVERSE = Chain(function=Function.RECIPROCAL)
 ROOT_TIMES = Chain(function=Function.RSQRT, multiply2=Operand.LATE0, late0=Late.B)
+AS_IT_IS = Chain()

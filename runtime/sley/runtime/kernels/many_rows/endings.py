@@ -11,8 +11,8 @@ from sley.runtime.kernels.many_rows.problem import Ending
 from sley.runtime.kernels.many_rows.writer import Writer
 
 
-def _scale(w: Writer, sums: Register, factor: int, wait: Semaphores = (), signal: Semaphores = ()) -> None:
-    """Sums to products in fp32, in place; ``factor``: the row of their scales among the operands."""
+def scale(w: Writer, sums: Register, factor: int, wait: Semaphores = (), signal: Semaphores = ()) -> None:
+    """Sums of the group's half to products in fp32, in place; ``factor``: the row of their scales in the operands."""
     k, at, parts = w.k, w.at, w.problem.parts
     with k.scratch("row") as (row,):
         k.add(row, w.half, at.operands + factor)
@@ -37,7 +37,7 @@ def scaled(w: Writer) -> None:
     k, at = w.k, w.at
     with k.scratch("sums") as (sums,):
         k.add(sums, w.half, at.sums)
-        _scale(w, sums, 0, (w.summed, w.operands_full), (w.done, w.operands_free))
+        scale(w, sums, 0, (w.summed, w.operands_full), (w.done, w.operands_free))
         _store(w, sums, w.sum_free)
 
 
@@ -48,8 +48,8 @@ def gated(w: Writer) -> None:
         k.add(gate, w.half, at.sums)
         k.add(up, w.half, at.sums + at.rows)
         k.add(peaks, w.half, at.peaks)
-        _scale(w, gate, 0, (w.summed, w.operands_full))
-        _scale(w, up, 1, signal=w.operands_free)
+        scale(w, gate, 0, (w.summed, w.operands_full))
+        scale(w, up, 1, signal=w.operands_free)
         w.vector(chains.SILU, gate, gate)
         w.vector(chains.TIMES, gate, gate, up)
         w.vector(chains.PEAK, gate, peaks, peaks, signal=w.done)
@@ -62,7 +62,7 @@ def added(w: Writer) -> None:
     with k.scratch("x other") as (x, other):
         k.add(x, w.half, at.operands + 2)
         k.add(other, w.half, at.sums)
-        _scale(w, other, 0, (w.summed, w.operands_full))
+        scale(w, other, 0, (w.summed, w.operands_full))
         w.vector(chains.PLUS, other, x, x)
         k.add(other, w.half, at.squares)
         w.vector(chains.SQUARES, x, other, other)

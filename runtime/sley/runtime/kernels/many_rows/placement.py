@@ -1,7 +1,7 @@
 """Where the pieces of a product of many rows lie in a core.
 
-Sums of groups are in the two halves of the accumulators by turns, and so is all that their ending takes: the array works
-in one half and the vector unit in the other.
+Sums of groups are in the two halves of the accumulators by turns, and so is all that their ending takes: the array
+works in one half and the vector unit in the other.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ class Placement:
     first_slot, slots, block_rows: places for the weights of a group; rows of a block of N outputs.
     half: accumulator rows of a half. In each half: sums; scales, rows with the scales of all tokens of the core;
     operands, what is loaded for a group; squares and peaks, partial sums and largest values of each token; results,
-    two rows for each token, in the second half alone.
+    two rows for each token, in the second half alone; tables, cosines and sines of a block of a head, and spare, two
+    rows for each token.
+    staged: scratchpad rows of results of bfloat16, two blocks for each half.
     """
 
     rows: int
@@ -46,14 +48,24 @@ class Placement:
     squares: int
     peaks: int
     results: int
+    tables: int
+    spare: int
+    staged: int
 
 
 def place(config: ChipConfig, problem: ManyRows) -> Placement:
-    """The largest bands that leave room for the weights of the next group, or fit at all. Raises ``KernelError`` if none does, or a side is no multiple of what it must be."""
+    """The largest bands that leave room for the weights of the next group, or fit at all.
+
+    Raises ``KernelError`` if none does, or a side is no multiple of what it must be.
+    """
     n, p = config.array, problem
     if p.ending is Ending.ADDED and p.blocks % 2:
         raise KernelError(
             f"{p.name}: a norm over {p.blocks * n} outputs; on the chip {config.name} they are a multiple of {2 * n}"
+        )
+    if p.ending is Ending.TURNED and (p.head % (2 * n) or p.blocks * n % p.head):
+        raise KernelError(
+            f"{p.name}: heads of {p.head} elements; on the chip {config.name} they are a multiple of {2 * n}"
         )
     for slots, units, x_slots in product((2, 1), _BANDS, (2, 1)):
         tokens = units * n // p.parts
@@ -67,19 +79,29 @@ def place(config: ChipConfig, problem: ManyRows) -> Placement:
     )
 
 
+def tables_of(config: ChipConfig, problem: ManyRows, half: int) -> list[int]:
+    """Blocks of a head of TURNED, from 0 on, whose groups are in this half."""
+    pairs = problem.pairs(config)
+    return list(range(pairs)) if pairs % 2 else list(range(half, pairs, 2))
+
+
 def _placed(config: ChipConfig, p: ManyRows, rows: int, x_slots: int) -> Placement | None:
     n, tiles = config.array, p.tiles(config)
     tokens, block_rows = rows // p.parts, tiles * n
+    turned = p.ending is Ending.TURNED
+    staged = 4 * tokens if turned else 0
     x_rows, group_rows = tiles * rows, p.together * block_rows
-    slots = min((config.scratchpad_rows - x_slots * x_rows) // group_rows, 3)
+    slots = min((config.scratchpad_rows - x_slots * x_rows - staged) // group_rows, 3)
     added = p.ending is Ending.ADDED
     sizes = {
         "sums": p.together * rows,
         "scales": p.tokens // p.cores // n,
         "operands": p.together + (1 + tokens if added else 0),
         "squares": tokens if added else 0,
-        "peaks": 0 if p.ending is Ending.SCALED else tokens,
-        "results": 0 if p.ending is Ending.SCALED else 2 * tokens,
+        "peaks": tokens if p.gives_scales else 0,
+        "results": 2 * tokens if p.gives_scales else 0,
+        "tables": 2 * tokens * len(tables_of(config, p, 0)) if turned else 0,
+        "spare": 2 * tokens if turned else 0,
     }
     starts, end = {}, 0
     for name, size in sizes.items():
@@ -97,5 +119,6 @@ def _placed(config: ChipConfig, p: ManyRows, rows: int, x_slots: int) -> Placeme
         slots=slots,
         block_rows=block_rows,
         half=half,
+        staged=x_slots * x_rows,
         **starts,
     )

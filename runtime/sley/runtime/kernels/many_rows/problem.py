@@ -12,10 +12,12 @@ class Ending(Enum):
     """What becomes of products, which are in fp32.
 
     SCALED: they are the result. ADDED: they are added to the result, and each row of that gets the scale of its RMS
-    norm. GATED: there are two for each output, and silu(first) · second is the result, whose rows get a scale.
+    norm. GATED: there are two for each output, and silu(first) · second is the result, whose rows get a scale. TURNED:
+    they are heads, the first ones of which are turned by the position of their token; the result is bfloat16.
     """
 
     SCALED = "scaled"
+    TURNED = "turned"
     ADDED = "added"
     GATED = "gated"
 
@@ -31,7 +33,9 @@ class ManyRows:
     blocks, inputs: outputs of the product in blocks of N; inputs.
     ending, epsilon: what becomes of products; what a norm adds to the mean of squares.
     cores: blocks of the grid, which take as many tokens each.
-    apart: rows from the high part of a token to its low part; by default ``tokens``.
+    apart: rows from the high part of a token to its low part, and of TURNED from a head of the result to the next one;
+        by default ``tokens``.
+    head, turned: elements of a head; heads that are turned.
     """
 
     tokens: int
@@ -42,16 +46,32 @@ class ManyRows:
     epsilon: float = 0.0
     cores: int = 1
     apart: int | None = None
+    head: int = 0
+    turned: int = 0
 
     @property
     def together(self) -> int:
         """Blocks that an ending takes at a time."""
-        return 2 if self.ending is Ending.GATED else 1
+        return 2 if self.ending in (Ending.GATED, Ending.TURNED) else 1
 
     @property
     def groups(self) -> int:
-        """Blocks of the result."""
+        """Groups of blocks."""
         return self.blocks // self.together
+
+    @property
+    def rows_apart(self) -> int:
+        """``apart``, or what it is by default."""
+        return self.apart or self.tokens
+
+    def pairs(self, config: ChipConfig) -> int:
+        """Groups behind each other: from the first block of a group to its second one, and in a head of TURNED."""
+        return self.head // (2 * config.array) if self.ending is Ending.TURNED else self.groups
+
+    @property
+    def gives_scales(self) -> bool:
+        """Whether the ending gives the scales of a row of the result."""
+        return self.ending in (Ending.ADDED, Ending.GATED)
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space
+from sley.abi.vector.chains import Chain
 from sley.runtime.assembler.operands import Register
 from sley.runtime.kernels.few_rows.program import HIGH
 from sley.runtime.kernels.many_rows import chains
@@ -67,7 +68,7 @@ def finish(w: Writer) -> None:
         assert w.inverses is not None
         k.store(w.next_scales, scale, at.tokens, space=Space.ACCUMULATOR, wait=w.results)
         k.store(w.inverses, inverse, at.tokens, space=Space.ACCUMULATOR, signal=w.results_free)
-        k.set(Unit.STORE, run_bytes=4 * w.n, mem_stride=w.pitch)
+        w.set_store()
         for register in (w.next_scales, w.inverses):
             k.add(register, register, 4 * at.tokens)
     _clear(w)
@@ -80,7 +81,7 @@ def _joined(w: Writer, place: int, one: Register, other: Register) -> None:
     w.vector(chains.LARGER if place == w.at.peaks else chains.PLUS, other, one, one)
 
 
-def _folded(w: Writer, chain: chains.Chain, rows: Register) -> None:
+def _folded(w: Writer, chain: Chain, rows: Register) -> None:
     """Those of all lanes, in each of them."""
     lanes = 1
     while lanes < w.n:

@@ -34,16 +34,19 @@ class Writer:
     def __init__(self, k: KernelBuilder, config: ChipConfig, problem: ManyRows, at: Placement) -> None:
         self.k, self.config, self.problem, self.at = k, config, problem, at
         self.n, p = config.array, problem
+        turns = p.ending is Ending.TURNED
         self.pitch = 4 * self.n * p.groups
+        self.band_bytes = (p.blocks if turns else p.groups) * at.block_rows * config.row_bytes
         self.block_bytes = at.block_rows * config.row_bytes
         names = ["x", "scales", "weights", "factors", "out"]
-        names += [] if p.ending is Ending.SCALED else ["next_scales", "inverses"]
+        names += ["next_scales", "inverses"] if p.gives_scales else []
         names += ["norm"] if p.ending is Ending.ADDED else []
+        names += ["cosines", "sines"] if turns else []
         args = {name: k.arg(name) for name in names}
         self.x, self.scales, self.weights = args["x"], args["scales"], args["weights"]
         self.factors, self.out = args["factors"], args["out"]
         self.next_scales, self.inverses = args.get("next_scales"), args.get("inverses")
-        self.norm = args.get("norm")
+        self.norm, self.tables = args.get("norm"), [args[name] for name in ("cosines", "sines") if name in args]
         self._own_tokens()
         k.free(*k.block, *k.grid)
         self._semaphores()
@@ -54,6 +57,9 @@ class Writer:
         self.n_register, self.rows_register = k.reg("n", self.n), k.reg("rows", at.rows)
         self.loads_left = k.reg("loads_left", at.bands * p.groups)
         self.band_left, self.bands_left = k.reg("band_left", p.groups), k.reg("bands_left", at.bands)
+        self.head_left = k.reg("head_left", p.pairs(config)) if turns else None
+        if turns:
+            self.turn, self.table_bands = k.reg("turn", at.tables), k.reg("table_bands", at.bands)
 
     def _own_tokens(self) -> None:
         """Addresses of the first token of the block of the grid."""
@@ -61,8 +67,10 @@ class Writer:
         if p.cores == 1:
             return
         own = p.tokens // p.cores
-        steps = [(self.x, p.inputs), (self.scales, 4), (self.out, self.pitch)]
+        pitch = 2 * p.head if p.ending is Ending.TURNED else self.pitch
+        steps = [(self.x, p.inputs), (self.scales, 4), (self.out, pitch)]
         steps += [(register, 4) for register in (self.next_scales, self.inverses) if register is not None]
+        steps += [(register, 2 * p.head) for register in self.tables]
         with k.scratch("first") as (first,):
             for register, step in steps:
                 k.mul(first, k.block[0], own * step)
@@ -75,22 +83,26 @@ class Writer:
         self.sum_free, self.summed = k.semaphore("sum_free", 2), k.semaphore("summed")
         self.operands_free, self.operands_full = k.semaphore("operands_free", 2), k.semaphore("operands_full")
         self.done = k.semaphore("done")
-        if self.problem.ending is not Ending.SCALED:
+        if self.problem.ending is Ending.TURNED:
+            self.staged_free = k.semaphore("staged_free", 2)
+            self.tables_free, self.tables_full = k.semaphore("tables_free", 1), k.semaphore("tables_full")
+        if self.problem.gives_scales:
             self.results_free, self.results = k.semaphore("results_free", 1), k.semaphore("results")
 
     # Loads
 
     def set_weights(self) -> None:
-        """Load takes the weights of a group: a block, and of GATED the one as far behind as there are groups."""
+        """Load takes the weights of a group: a block, and the second one of a pair."""
         at, p = self.at, self.problem
         self.k.set(Unit.LOAD, run_bytes=self.block_bytes, chunks=at.block_rows, chunk_stride=1, count2=p.together)
-        self.k.set(Unit.LOAD, mem_stride2=p.groups * self.block_bytes, local_stride2=at.block_rows)
+        self.k.set(Unit.LOAD, mem_stride2=p.pairs(self.config) * self.block_bytes, local_stride2=at.block_rows)
 
     def load_operands(self) -> None:
         """The scales of the outputs of a group; of ADDED also the norm's weights, and the result so far. They are asked
         for behind the weights that wait for the group: then the array has left this half."""
         k, at, p = self.k, self.at, self.problem
-        k.set(Unit.LOAD, run_bytes=4 * self.n, chunks=1, mem_stride2=self.pitch, local_stride2=1)
+        k.set(Unit.LOAD, run_bytes=4 * self.n, chunks=1, local_stride2=1)
+        k.set(Unit.LOAD, mem_stride2=4 * self.n * p.pairs(self.config))
         with k.scratch("address row") as (address, row):
             k.add(row, self.half, at.operands)
             k.add(address, self.factors, self.column)
@@ -108,6 +120,14 @@ class Writer:
                 k.load(address, row, at.tokens, space=accumulators, signal=self.operands_full)
         self.set_weights()
 
+    def set_store(self) -> None:
+        """Store takes a block of the result."""
+        p = self.problem
+        if p.ending is Ending.TURNED:
+            self.k.set(Unit.STORE, run_bytes=2 * self.n, mem_stride=2 * p.head, local_stride=1)
+        else:
+            self.k.set(Unit.STORE, run_bytes=4 * self.n, mem_stride=self.pitch, local_stride=1)
+
     # The vector unit
 
     def vector(
@@ -118,17 +138,18 @@ class Writer:
         b: Register | None = None,
         *,
         integer: bool = False,
+        bf16: bool = False,
         wait: Semaphores = (),
         signal: Semaphores = (),
     ) -> None:
-        """A row for each token of the band, in the accumulators. ``integer``: the source has sums of int8."""
+        """A row for each token of the band, in the accumulators. ``integer``: the source has sums of int8. ``bf16``: to
+        the scratchpad."""
         if b is not None:
             self.k.set(Unit.VECTOR, b_row=b)
         dtype = ElementType.INT32 if integer else ElementType.FP32
+        target = ElementType.BF16 if bf16 else ElementType.FP32
         number = self.k.chain(chain)
-        self.k.vector(
-            source, out, self.at.tokens, dtype=dtype, out=ElementType.FP32, chain=number, wait=wait, signal=signal
-        )
+        self.k.vector(source, out, self.at.tokens, dtype=dtype, out=target, chain=number, wait=wait, signal=signal)
 
     # Steps
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from sley.runtime.tile import language as tile
 
-ROWS = tile.choice(16, 32, 64)
-
 
 def turned(a: Any, b: Any, cos: Any, sin: Any) -> list[Any]:
     """Both halves of heads."""
@@ -56,47 +54,24 @@ def heads_of_token(
         tile.scatter(values, (0, own, 0), row, value.to(dtype), axes=(0, 2))
 
 
-def _turned_rows(products: Any, turns: tuple[Any, Any], token: Any, head: Any, rows: int) -> list[Any]:
-    """The two halves of a head of tokens from ``token`` on: rows of their positions."""
-    half = turns[0].shape[1]
-    cos, sin = [tile.load(table, (token, 0), (rows, half)) for table in turns]
-    a, b = [tile.load(products, (token, head, at), (rows, half), axes=(0, 2)) for at in (0, half)]
-    return turned(a, b, cos, sin)
-
-
 @tile.kernel
-def queries_of_prompt(products: Any, cosines: Any, sines: Any, queries: Any, rows: int = ROWS) -> None:
-    """For the tokens of one request, from position 0 on, blocks of tokens and heads. products: [tokens, heads of
-    queries, keys, values, head] float32. queries: [heads, tokens, head] bfloat16; the others as in
-    ``heads_of_token``."""
-    token, head = tile.block_id(0) * rows, tile.block_id(1)
-    for number, half in enumerate(_turned_rows(products, (cosines, sines), token, head, rows)):
-        tile.store(queries, (head, token, number * half.shape[1]), half.to(queries.dtype))
-
-
-@tile.kernel
-def keys_of_prompt(
-    products: Any,
-    cosines: Any,
-    sines: Any,
+def to_cache(
+    new_keys: Any,
+    new_values: Any,
     slots: Any,
     keys: Any,
     values: Any,
-    cached_keys: Any,
-    cached_values: Any,
-    first: int,
-    rows: int = ROWS,
+    rows: int = tile.choice(16, 32, 64),
 ) -> None:
-    """The same of keys and values, whose heads are those of products from ``first`` on. keys, values: [key heads,
-    tokens, head] bfloat16; cached_keys, cached_values: [slots, key heads, head], those of the cache; slots: [1,
-    tokens]."""
+    """Keys and values of a prompt [key heads, tokens, head] to their slots [1, tokens] in the cache, [slots, key heads,
+    head]; all bfloat16."""
     token, own = tile.block_id(0) * rows, tile.block_id(1)
-    heads, size = keys.shape[0], keys.shape[2]
     numbers = tile.load(slots, (0, token), (1, rows))
-    for number, half in enumerate(_turned_rows(products, (cosines, sines), token, own + first, rows)):
-        place, rounded = number * half.shape[1], half.to(keys.dtype)
-        tile.store(keys, (own, token, place), rounded)
-        tile.scatter(cached_keys, (0, own, place), numbers, rounded, axes=(0, 2))
-    value = tile.load(products, (token, own + (first + heads), 0), (rows, size), axes=(0, 2)).to(values.dtype)
-    tile.store(values, (own, token, 0), value)
-    tile.scatter(cached_values, (0, own, 0), numbers, value, axes=(0, 2))
+    for new, cached in ((new_keys, keys), (new_values, values)):
+        tile.scatter(
+            cached,
+            (0, own, 0),
+            numbers,
+            tile.load(new, (own, token, 0), (rows, new.shape[2]), axes=(1, 2)),
+            axes=(0, 2),
+        )

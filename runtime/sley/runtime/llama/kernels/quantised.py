@@ -37,7 +37,7 @@ def store_parts(q: Any, place: tuple[Any, ...], x: Any, inverse: Any, parts: int
 
 
 def quantise(q: Any, scales: Any, row: Any, x: Any, parts: int, factor: Any = None) -> None:
-    """Writes tokens x to q from ``row`` on, and their scales to scales [tokens, 1], times ``factor`` if there is one."""
+    """Writes tokens x to q from ``row`` on, and their scales, times ``factor`` if given, to scales [tokens, 1]."""
     scale = scale_of(layout.largest(x, layout.is_folded(q)), parts)
     tile.store(scales, (row, 0), scale if factor is None else factor * scale)
     where, axes = layout.place(q, row)

@@ -1,7 +1,7 @@
 """The residual stream: where it begins, what is added to it, and its norm as the next product takes it.
 
-A norm is x · weights · root, root being 1 / sqrt(mean of x² + epsilon). Tokens become int8 without the root, which their
-scale is multiplied by.
+A norm is x · weights · root, root being 1 / sqrt(mean of x² + epsilon). Tokens become int8 without the root, by which
+their scale is multiplied.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _normed(x: Any, norm: Any, q: Any, scales: Any, epsilon: float, parts: int) 
 
 
 @tile.kernel
-def rows_quantised(x: Any, q: Any, scales: Any, parts: int, rows: int = tile.choice(16, 32, 64)) -> None:
+def rows_quantised(x: Any, q: Any, scales: Any, parts: int, rows: int = tile.choice(4, 8, 16, 32)) -> None:
     """Tokens of bfloat16 [tokens, width] to q [parts · tokens, width] and scales [tokens, 1]."""
     row = tile.block_id() * rows
     quantise(q, scales, row, layout.load(x, row, rows).to(np.float32), parts)
