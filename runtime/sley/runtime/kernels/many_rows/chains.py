@@ -5,6 +5,7 @@ from __future__ import annotations
 from sley.abi.functions.table import Function
 from sley.abi.vector.chains import Chain, Lanes, Late, Operand
 from sley.abi.vector.operations import BinaryOp
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
 
 UNIT, MAGNITUDE, FIRST, SECOND = Operand.SPLAT0, Operand.SPLAT1, Operand.SPLAT2, Operand.SPLAT3
 """Numbers: what a unit of a high part is worth; all bits but the sign; two for the statistics of a band."""
@@ -45,3 +46,28 @@ SCALE = Chain(multiply=FIRST, binary2=BinaryOp.MAX, binary2_operand=SECOND)
 INVERSE = Chain(function=Function.RECIPROCAL)
 ROOT_TIMES = Chain(function=Function.RSQRT, multiply2=Operand.LATE0, late0=Late.B)
 AS_IT_IS = Chain()
+
+_OF_ENDINGS = {
+    Ending.SCALED: (),
+    Ending.TURNED: (TIMES, MINUS, PLUS, AS_IT_IS),
+    Ending.GATED: (SILU, TIMES, PEAK, LARGER, FOLD_LARGER, SCALE, INVERSE, ZERO),
+    Ending.ADDED: (
+        PLUS,
+        SQUARES,
+        NORM_PEAK,
+        LARGER,
+        FOLD_LARGER,
+        SCALE,
+        INVERSE,
+        FOLD_SUM,
+        MEAN,
+        ROOT_TIMES,
+        ZERO,
+    ),
+}
+
+
+def chains_of(problem: ManyRows) -> tuple[Chain, ...]:
+    """All of a program, which are written once, in front of its loops."""
+    joined = (HIGH, JOINED) if problem.parts == 2 else ()
+    return (*joined, SCALED, *_OF_ENDINGS[problem.ending])

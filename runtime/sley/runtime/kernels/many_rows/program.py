@@ -18,6 +18,7 @@ from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import Register
 from sley.runtime.device.program import Program
 from sley.runtime.kernels.few_rows.program import HIGH as HIGH_UNIT
+from sley.runtime.kernels.many_rows.chains import chains_of
 from sley.runtime.kernels.many_rows.endings import ENDINGS
 from sley.runtime.kernels.many_rows.placement import place
 from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
@@ -73,6 +74,8 @@ def _start(w: Writer) -> None:
     w.set_store()
     k.set(Unit.VECTOR, b_stride=1, out_stride=1, a_stride=1)
     k.set(Unit.VECTOR, splat0=bits(HIGH_UNIT), splat1=0x7FFFFFFF)
+    for chain in chains_of(p):
+        k.chain(chain)
     k.mov(w.token_row, at.scales)
 
 
