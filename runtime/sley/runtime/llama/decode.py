@@ -112,29 +112,27 @@ class Decode:
         heads, requests = shape.heads + 2 * shape.key_heads, self.requests
         projected = self._projected.reshape(requests, heads, shape.head)
         seen = self._heads.reshape(parts, requests, shape.key_heads, shape.group, shape.head)
-        for number in range(requests):
-            one = slice(number, number + 1)
-            heads_of_token[1](
-                projected[number],
-                weights.cosines,
-                weights.sines,
-                self._positions[:, one],
-                self._slots[:, one],
-                self._queries[number],
-                keys,
-                values,
-                shape.key_heads,
-            )
-            attend[1](
-                self._queries[number],
-                keys.reshape(-1, shape.key_width),
-                values.reshape(-1, shape.key_width),
-                self._key_slots[one],
-                self._mask[one],
-                self._seen[number],
-                shape.key_heads,
-            )
-            heads_quantised[1](self._seen[number], seen[:, number], self._inner_scales[one], parts)
+        heads_of_token[requests](
+            projected,
+            weights.cosines,
+            weights.sines,
+            self._positions,
+            self._slots,
+            self._queries,
+            keys,
+            values,
+            shape.key_heads,
+        )
+        attend[requests](
+            self._queries,
+            keys.reshape(-1, shape.key_width),
+            values.reshape(-1, shape.key_width),
+            self._key_slots,
+            self._mask,
+            self._seen,
+            shape.key_heads,
+        )
+        heads_quantised[requests](self._seen, seen, self._inner_scales, parts)
         layer.output.of_tokens(self._heads, self._inner_scales, self._products)
 
     def _add(self, norm: Norm) -> None:

@@ -63,9 +63,12 @@ class Linear:
 
     def of_tokens(self, x: Buffer, scales: Buffer, out: Buffer) -> None:
         """out [tokens, outputs] float32 = x [parts · tokens, inputs] int8, with the scales of tokens, of few tokens."""
-        device = Device.of(x)
-        problem = FewRows(out.shape[0], x.shape[0] // out.shape[0], self.packed.shape[0], x.shape[1])
-        program = few_rows_program(device.config, problem)
+        device, rows = Device.of(x), out.shape[0]
+        shape = rows, x.shape[0] // rows, self.packed.shape[0], x.shape[1]
+        if rows > 1:
+            program = many_rows_program(device.config, ManyRows(*shape))
+        else:
+            program = few_rows_program(device.config, FewRows(*shape))
         device.stream.launch(program, [x, scales, self.packed, self.scales, out], (1,))
 
     def of_prompt(self, x: Buffer, scales: Buffer, out: Buffer) -> None:

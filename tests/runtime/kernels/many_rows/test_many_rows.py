@@ -19,6 +19,10 @@ Bits = NDArray[np.uint32]
 EPSILON = 1e-5
 CASES = [
     (16, 1, 32, 32, Ending.SCALED),
+    (8, 2, 64, 100, Ending.SCALED),
+    (3, 1, 48, 32, Ending.SCALED),
+    (5, 2, 64, 64, Ending.GATED),
+    (2, 2, 64, 64, Ending.ADDED),
     (64, 1, 48, 31, Ending.SCALED),
     (128, 2, 80, 576, Ending.SCALED),
     (64, 1, 32, 40, Ending.GATED),

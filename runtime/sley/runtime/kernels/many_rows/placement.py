@@ -67,15 +67,17 @@ def place(config: ChipConfig, problem: ManyRows) -> Placement:
         raise KernelError(
             f"{p.name}: heads of {p.head} elements; on the chip {config.name} they are a multiple of {2 * n}"
         )
-    for slots, units, x_slots in product((2, 1), _BANDS, (2, 1)):
-        tokens = units * n // p.parts
-        if tokens % n == 0 and p.tokens % (tokens * p.cores) == 0:
-            found = _placed(config, p, units * n, x_slots)
+    bands = [units * n for units in _BANDS if p.tokens % n == 0 and units * n % (n * p.parts) == 0]
+    bands += [p.tokens * p.parts] if p.tokens < n else []
+    for slots, rows, x_slots in product((2, 1), bands, (2, 1)):
+        if p.tokens * p.parts % (rows * p.cores) == 0:
+            found = _placed(config, p, rows, x_slots)
             if found is not None and found.slots >= slots:
                 return found
     raise KernelError(
         f"{p.name}: {p.tokens} tokens of {p.parts} parts with {p.inputs} inputs have no room on the chip "
-        f"{config.name}, or are no multiple of {2 * n} for each core: take fewer inputs, or pad tokens"
+        f"{config.name}, or are no multiple of {2 * n} for each core, nor fewer than {n}: take fewer inputs, or pad "
+        "tokens"
     )
 
 
@@ -95,7 +97,7 @@ def _placed(config: ChipConfig, p: ManyRows, rows: int, x_slots: int) -> Placeme
     added = p.ending is Ending.ADDED
     sizes = {
         "sums": p.together * rows,
-        "scales": p.tokens // p.cores // n,
+        "scales": -(-p.tokens // p.cores // n),
         "operands": p.together + (1 + tokens if added else 0),
         "squares": tokens if added else 0,
         "peaks": tokens if p.gives_scales else 0,

@@ -58,7 +58,7 @@ def _start(w: Writer) -> None:
     would wait for the array later."""
     k, at, p = w.k, w.at, w.problem
     tokens = p.tokens // p.cores
-    k.set(Unit.LOAD, run_bytes=4 * tokens, chunks=tokens // w.n)
+    k.set(Unit.LOAD, run_bytes=4 * tokens, chunks=-(-tokens // w.n))
     with k.scratch("row") as (row,):
         for half in (0, at.half):
             k.mov(row, half + at.scales)
@@ -127,11 +127,11 @@ def _heads(w: Writer) -> None:
 
 def _group(w: Writer, ending: Callable[[Writer], None], load: Callable[[], None] | None = None) -> None:
     """A group of blocks; ``load`` asks for more behind its operands."""
-    with w.k.if_(w.loads_left, "!=", 0):
-        _load_weights(w)
     w.load_operands()
     if load is not None:
         load()
+    with w.k.if_(w.loads_left, "!=", 0):
+        _load_weights(w)
     _multiply(w)
     ending(w)
     w.toggle()

@@ -42,7 +42,7 @@ def load_tables(w: Writer, half: int) -> None:
 
 def next_tables(w: Writer, left: Register, count: int) -> None:
     """Those of the next band: in the first two of ``count`` groups that need none, of which so many are ``left``. Each
-    is asked for when the array has left its half."""
+    is written when the array has left its half."""
     k = w.k
     with k.if_(w.table_bands, "!=", 0):
         for half in (0, 1):

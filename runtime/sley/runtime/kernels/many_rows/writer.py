@@ -98,8 +98,8 @@ class Writer:
         self.k.set(Unit.LOAD, mem_stride2=p.pairs(self.config) * self.block_bytes, local_stride2=at.block_rows)
 
     def load_operands(self) -> None:
-        """The scales of the outputs of a group; of ADDED also the norm's weights, and the result so far. They are asked
-        for behind the weights that wait for the group: then the array has left this half."""
+        """The scales of the outputs of a group; of ADDED also the norm's weights, and the result so far. They are
+        asked for in front of the weights that wait for the group, and are written when the array has left this half."""
         k, at, p = self.k, self.at, self.problem
         k.set(Unit.LOAD, run_bytes=4 * self.n, chunks=1, local_stride2=1)
         k.set(Unit.LOAD, mem_stride2=4 * self.n * p.pairs(self.config))

@@ -28,29 +28,32 @@ def heads_of_token(
     values: Any,
     key_heads: int,
 ) -> None:
-    """For one token of a request.
+    """For one token of each request; each block of the grid is a request.
 
-    products: [heads of queries, keys, values, head] float32. cosines, sines: [positions, head / 2]. position, slot: [1,
-    1], int32, the row of these and of the cache. queries: [heads, key heads · head] bfloat16, of each head zeros but in
-    the columns of its own key head. keys, values: [slots, key heads, head] bfloat16.
+    products: [requests, heads of queries, keys, values, head] float32. cosines, sines: [positions, head / 2]. position,
+    slot: [1, requests], int32, the row of these and of the cache. queries: [requests, heads, key heads · head]
+    bfloat16, of each head zeros but in the columns of its own key head. keys, values: [slots, key heads, head]
+    bfloat16.
     """
-    half, count, dtype = keys.shape[2] // 2, queries.shape[0], queries.dtype
+    request, half, count, dtype = tile.block_id(), keys.shape[2] // 2, queries.shape[1], queries.dtype
     group = count // key_heads
-    place = tile.load(position, (0, 0), (1, 1))
+    place = tile.load(position, (0, request), (1, 1))
     cos, sin = tile.gather(cosines, (0, 0), place, half), tile.gather(sines, (0, 0), place, half)
-    a, b = [tile.load(products, (0, at), (count, half)) for at in (0, half)]
+    a, b = [tile.load(products, (request, 0, at), (count, half), axes=(1, 2)) for at in (0, half)]
     for number, mine in enumerate(turned(a, b, cos, sin)):
         head = tile.iota(mine.shape, 0)
         for own in range(key_heads):
             kept = (head >= own * group) & (head < (own + 1) * group)
-            tile.store(queries, (0, half * (2 * own + number)), tile.where(kept, mine, 0.0).to(dtype))
-    row = tile.load(slot, (0, 0), (1, 1))
+            tile.store(
+                queries, (request, 0, half * (2 * own + number)), tile.where(kept, mine, 0.0).to(dtype), axes=(1, 2)
+            )
+    row = tile.load(slot, (0, request), (1, 1))
     for own in range(key_heads):
         first = count + own
-        c, d = [tile.load(products, (first, at), (1, half)) for at in (0, half)]
+        c, d = [tile.load(products, (request, first, at), (1, half), axes=(1, 2)) for at in (0, half)]
         for half_number, new in enumerate(turned(c, d, cos, sin)):
             tile.scatter(keys, (0, own, half * half_number), row, new.to(dtype), axes=(0, 2))
-        value = tile.load(products, (first + key_heads, 0), (1, 2 * half))
+        value = tile.load(products, (request, first + key_heads, 0), (1, 2 * half), axes=(1, 2))
         tile.scatter(values, (0, own, 0), row, value.to(dtype), axes=(0, 2))
 
 
