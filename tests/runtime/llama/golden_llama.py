@@ -14,6 +14,7 @@ from sley.abi.functions.table import Function
 from sley.abi.types import ElementType
 from sley.runtime.device.buffer import BF16
 from sley.runtime.kernels.attention.problem import key_block
+from sley.runtime.kernels.token_attention.problem import key_block as block_of_keys
 from sley.runtime.llama.checkpoint import Checkpoint, Floats, Layer
 from sley.runtime.llama.weights import quantised
 from sley.runtime.nn.attention import exponent_factor
@@ -24,7 +25,6 @@ from sley.sim.golden.matmul import bf16_sums
 from sley.sim.golden.tile import GoldenTiles
 
 Bits = NDArray[np.uint32]
-KEYS = 64
 MINUS_INFINITY = np.uint32(0xFF800000)
 
 
@@ -109,7 +109,7 @@ class GoldenLlama:
         return float32.to_bf16(np.concatenate([first, second], axis=-1))
 
     def attend(self, queries: NDArray[np.uint16], number: int) -> NDArray[np.uint16]:
-        """One token, [heads, head], to the keys of a layer, 64 after 64."""
+        """One token, [heads, head], to the keys of a layer, a block after the other."""
         shape = self.shape
         spread = np.zeros((shape.heads, shape.key_width), np.uint16)
         for head in range(shape.heads):
@@ -119,9 +119,10 @@ class GoldenLlama:
         keys, values = self.keys[number], self.values[number]
         most, sums = np.full((1, shape.heads), MINUS_INFINITY), np.zeros((1, shape.heads), np.uint32)
         result = np.zeros((shape.key_width, shape.heads), np.uint32)
-        for first in range(0, len(keys), KEYS):
-            count = min(KEYS, len(keys) - first)
-            block = np.zeros((2, KEYS, shape.key_width), np.uint16)
+        size = block_of_keys(preset("base"), shape.key_width)
+        for first in range(0, len(keys), size):
+            count = min(size, len(keys) - first)
+            block = np.zeros((2, size, shape.key_width), np.uint16)
             block[0, :count], block[1, :count] = keys[first : first + count], values[first : first + count]
             scores = bf16_sums(block[0], spread.T, None)
             scores[count:] = MINUS_INFINITY
@@ -130,8 +131,8 @@ class GoldenLlama:
             faded = apply(Function.EXP2, float32.multiply(float32.add(most, higher ^ float32.SIGN), factor))
             own = tiles.reduce("sum", powers, 0, ElementType.FP32, self.lanes)
             sums = float32.add(float32.multiply(sums, faded), own)
-            product = bf16_sums(np.ascontiguousarray(block[1].T), float32.to_bf16(powers), None)
-            result = float32.add(float32.multiply(result, faded), product)
+            before = float32.multiply(result, faded) if first else None
+            result = bf16_sums(np.ascontiguousarray(block[1].T), float32.to_bf16(powers), before)
             most = higher
         rounded = float32.to_bf16(float32.multiply(result, apply(Function.RECIPROCAL, sums)))
         return np.stack([rounded[h // shape.group * shape.head :][: shape.head, h] for h in range(shape.heads)])

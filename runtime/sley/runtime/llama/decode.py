@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,8 +10,10 @@ from numpy.typing import NDArray
 
 from sley.runtime.device.buffer import BF16
 from sley.runtime.device.device import Device
+from sley.runtime.kernels.token_attention.problem import TokenAttention, key_block
+from sley.runtime.kernels.token_attention.program import token_attention_program
 from sley.runtime.llama.cache import PagedCache, Table
-from sley.runtime.llama.kernels.attention import KEYS, attend, heads_quantised
+from sley.runtime.llama.kernels.attention import heads_quantised
 from sley.runtime.llama.kernels.feed_forward import gated
 from sley.runtime.llama.kernels.heads import heads_of_token
 from sley.runtime.llama.kernels.layout import folded
@@ -34,8 +37,22 @@ class Decode:
         self, device: Device, weights: LlamaWeights, cache: PagedCache, requests: int, keys: int, parts: int
     ) -> None:
         self.device, self.weights, self.cache, self.parts = device, weights, cache, parts
-        self.requests, self.keys = requests, cdiv(keys, KEYS) * KEYS
-        shape, count = weights.shape, parts * requests
+        shape, count, config = weights.shape, parts * requests, device.config
+        block = key_block(config, shape.key_width)
+        self.requests, self.keys = requests, cdiv(keys, block) * block
+        self._attention_cores = math.gcd(requests, config.cores)
+        self._attention_program = token_attention_program(
+            config,
+            TokenAttention(
+                requests,
+                self.keys,
+                shape.key_width,
+                shape.heads,
+                math.log2(math.e) / math.sqrt(shape.head),
+                block,
+                self._attention_cores,
+            ),
+        )
         self._tokens, self._positions, self._slots = (device.zeros((1, requests), np.int32) for _ in range(3))
         self._key_slots = device.zeros((requests, self.keys), np.int32)
         self._mask = device.zeros((requests, self.keys), np.float32)
@@ -45,7 +62,7 @@ class Decode:
         self._products = device.empty((requests, shape.width), np.float32)
         self._projected = device.empty((requests, shape.projected), np.float32)
         self._queries = device.empty((requests, shape.heads, shape.key_width), BF16)
-        self._seen = device.empty((requests, shape.key_width, shape.heads), BF16)
+        self._seen = device.empty((requests, shape.key_width, config.array), BF16)
         self._heads = device.empty((count, shape.heads_width), np.int8)
         self._gate_up = device.empty((requests, 2 * shape.hidden), np.float32)
         self._hidden = device.empty((count, shape.hidden), np.int8)
@@ -68,8 +85,8 @@ class Decode:
             np.full((1, self.requests), self.cache.idle, np.int32),
         )
         keys = np.full((self.requests, self.keys), self.cache.idle, np.int32)
-        mask = np.full((self.requests, self.keys), -np.inf, np.float32)
-        mask[:, 0] = 0
+        mask = np.zeros((self.requests, self.keys), np.float32)
+        mask[:, 0] = 1
         for table in tables:
             if table is not None:
                 table.check_room(1)
@@ -78,7 +95,7 @@ class Decode:
                 positions[0, number] = table.length
                 slots[0, number] = table.extend(1)[0]
                 keys[number, : table.length] = table.slots()
-                mask[number, : table.length] = 0
+                mask[number, : table.length] = 1
         self._tokens.write(np.asarray(tokens, np.int32)[None])
         for array, values in (
             (self._positions, positions),
@@ -123,15 +140,8 @@ class Decode:
             values,
             shape.key_heads,
         )
-        attend[requests](
-            self._queries,
-            keys.reshape(-1, shape.key_width),
-            values.reshape(-1, shape.key_width),
-            self._key_slots,
-            self._mask,
-            self._seen,
-            shape.key_heads,
-        )
+        arguments = [self._queries, keys, values, self._key_slots, self._mask, self._seen]
+        self.device.stream.launch(self._attention_program, arguments, (self._attention_cores,))
         heads_quantised[requests](self._seen, seen, self._inner_scales, parts)
         layer.output.of_tokens(self._heads, self._inner_scales, self._products)
 

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from sley.driver import BadRequest
 from sley.runtime.device.device import Device
+from sley.runtime.kernels.token_attention.problem import key_block
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.checkpoint import Checkpoint
 from sley.runtime.llama.decode import Decode
-from sley.runtime.llama.kernels.attention import KEYS
 from sley.runtime.llama.prompt import Prompt, padded
 from sley.runtime.llama.weights import LlamaWeights
 
@@ -91,7 +91,7 @@ class Llama:
         """The graph for a token of so many requests, which see so many keys."""
         if keys > self.weights.context:
             raise BadRequest(f"{keys} tokens of a request; the model was given a context of {self.weights.context}")
-        size = KEYS
+        size = key_block(self.device.config, self.weights.shape.key_width)
         while size < keys:
             size *= 2
         key = requests, min(size, self.weights.context)
