@@ -1,4 +1,4 @@
-"""Loads of token attention: lists and masks two steps ahead, keys one, queries with the first keys of their request."""
+"""Loads of token attention: lists and masks a step ahead, queries with the first keys of their request."""
 
 from __future__ import annotations
 
@@ -52,11 +52,10 @@ def queries(w: Writer) -> None:
             )
     k.add(w.q, w.q, 2 * p.heads * p.width)
     w.other(w.load_queries, w.at.queries, p.width)
-    k.mov(w.next_left, p.blocks)
 
 
 def keys(w: Writer) -> None:
-    """Of the next step: chunk c of key r at c · block + r."""
+    """Of a step: chunk c of key r at c · block + r."""
     k, p, at = w.k, w.problem, w.at
     k.set(Unit.LOAD, run_bytes=2 * p.width, chunks=p.width // w.n, chunk_stride=p.block, local_stride=1)
     with k.scratch("row") as (row,):
@@ -65,7 +64,6 @@ def keys(w: Writer) -> None:
         k.mov(row, at.keys)
         k.load(w.keys, row, p.block, by_list=True, wait=(w.k_free, w.list_full), signal=w.k_full)
     w.next_list(w.key_list, 0)
-    k.sub(w.next_left, w.next_left, 1)
 
 
 def values(w: Writer) -> None:

@@ -51,9 +51,9 @@ class TokenAttention:
 
 @dataclass(frozen=True)
 class Placement:
-    """Rows of the scratchpad: keys, chunk after chunk; values, transposed; queries and powers, two places each;
-    results. Of the accumulators: results; lists, ``LISTS`` places in each half, and masks; scores; rows of one number for each
-    head."""
+    """Rows of the scratchpad: keys, chunk after chunk; values, transposed; queries, two places; powers;
+    results. Of the accumulators: results, lists of values and masks, ``LISTS`` places each; scores, lists of keys; rows
+    of one number for each head."""
 
     keys: int
     values: int
@@ -62,9 +62,9 @@ class Placement:
     staged: int
     results: int
     value_lists: int
+    masks: int
     scores: int
     key_lists: int
-    masks: int
     most: int
     higher: int
     total: int
@@ -99,12 +99,12 @@ def _placed(config: ChipConfig, width: int, block: int) -> Placement | None:
     n = config.array
     side = width // n * block
     starts, end = [], 0
-    for size in (side, side, 2 * width, 2 * block, width):
+    for size in (side, side, 2 * width, block, width):
         starts.append(end)
         end += size
     half, lists = config.accumulator_rows // 2, LISTS * (block // n)
-    rows = block + 2 * lists + 4
-    if end > config.scratchpad_rows or width + lists > half or rows > half:
+    rows = block + lists + 4
+    if end > config.scratchpad_rows or width + 2 * lists > half or rows > half:
         return None
-    at = [half, half + block, half + block + lists, *(half + block + 2 * lists + i for i in range(4))]
-    return Placement(*starts, 0, width, *at)
+    numbers = [half + block + lists + i for i in range(4)]
+    return Placement(*starts, 0, width, width + lists, half, half + block, *numbers)

@@ -1,7 +1,7 @@
 """The program of attention of single tokens.
 
-A step is a block of keys of a request. In round n Load brings the keys of step n + 1 and the values of step n. The
-array computes scores of the former while the vector unit weighs those of step n, then it adds its values to the results.
+A step is a block of keys of a request: the array computes their scores, the vector unit weighs them, and the array adds
+their values to the results. Load brings the keys of the next step meanwhile, and its values when these are added.
 """
 
 from __future__ import annotations
@@ -34,21 +34,14 @@ def token_attention_program(config: ChipConfig, problem: TokenAttention) -> Prog
     k = KernelBuilder(f"token_attention_{p.requests}x{p.keys}x{p.width}_{p.block}", config)
     w = Writer(k, config, problem, place(config, problem))
     softmax.start(w)
-    for _ in range(2):
-        loads.lists(w)
-    loads.queries(w)
-    loads.keys(w)
-    _scores(w)
+    loads.lists(w)
     with k.loop(p.steps):
-        with k.if_(w.ahead, "!=", 0):
-            with k.if_(w.next_left, "==", 0):
-                loads.queries(w)
-            loads.keys(w)
+        with k.if_(w.done, "==", 0):
+            loads.queries(w)
+        loads.keys(w)
         loads.lists(w)
         loads.values(w)
-        with k.if_(w.ahead, "!=", 0):
-            _scores(w)
-            k.sub(w.ahead, w.ahead, 1)
+        _scores(w)
         softmax.weigh(w)
         _values(w)
         w.next_step()
@@ -66,19 +59,17 @@ def _scores(w: Writer) -> None:
         k.mov(key, at.keys)
         k.mov(sums, at.scores)
         k.empty(Unit.MATRIX, wait=(w.k_full, w.s_free))
-        with k.if_(w.scored, "==", 0):
+        with k.if_(w.done, "==", 0):
             k.empty(Unit.MATRIX, wait=w.q_full)
         _fold(w, (query, key, sums), (w.block_rows, p.block), accumulate=False)
         if folds > 1:
             with k.loop(folds - 1):
                 _fold(w, (query, key, sums), (w.block_rows, p.block), accumulate=True)
         k.empty(Unit.MATRIX, signal=(w.k_free, w.s_done))
-        k.add(w.scored, w.scored, 1)
-        with k.scratch("all") as (blocks,):
-            k.mov(blocks, p.blocks)
-            with k.if_(w.scored, "==", blocks):
+        with k.scratch("last") as (last,):
+            k.mov(last, p.blocks - 1)
+            with k.if_(w.done, "==", last):
                 k.empty(Unit.MATRIX, signal=w.q_free)
-                k.mov(w.scored, 0)
                 w.other(w.read_queries, at.queries, p.width)
 
 
@@ -87,7 +78,7 @@ def _values(w: Writer) -> None:
     k, p, at = w.k, w.problem, w.at
     folds = p.block // w.n
     with k.scratch("power value sums") as (power, value, sums):
-        k.mov(power, w.powers)
+        k.mov(power, at.powers)
         k.mov(value, at.values)
         k.mov(sums, at.results)
         k.empty(Unit.MATRIX, wait=(w.v_full, w.ready))

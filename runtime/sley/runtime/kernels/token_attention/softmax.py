@@ -1,7 +1,6 @@
 """The vector unit's part of token attention: powers of scores, and what becomes of results.
 
-It weighs the scores of a step while the array adds the values of the one before, and works on results while the array
-computes scores.
+Results of a request are divided while the array computes scores of the next one.
 """
 
 from __future__ import annotations
@@ -29,9 +28,11 @@ def start(w: Writer) -> None:
 
 def weigh(w: Writer) -> None:
     """Powers of a step's scores; results so far are multiplied by what its largest score makes of them, or, with a new
-    request, are those of the one before."""
+    request, those of the one before are written while the array computes scores."""
     k, p, at = w.k, w.problem, w.at
-    with k.scratch("rows one other") as (rows, one, other):
+    with k.scratch("rows one other powers") as (rows, one, other, powers):
+        with k.if_(w.done, "==", 0), k.if_(w.ended, "!=", 0):
+            _results(w)
         k.mov(rows, at.scores)
         k.set(Unit.VECTOR, b_row=w.read_mask)
         waits = (w.s_done, w.mask_full)
@@ -42,27 +43,26 @@ def weigh(w: Writer) -> None:
         k.mov(other, at.higher)
         with k.if_(w.done, "==", 0):
             _vector(w, chains.THE_FOUND, one, other, 1)
+            k.vrow(chains.HIGHER, other)
         with k.if_(w.done, "!=", 0):
             _vector(w, chains.LARGER, one, other, 1)
-        k.vrow(chains.HIGHER, other)
+            k.vrow(chains.HIGHER, other)
+            k.mov(powers, at.faded)
+            _vector(w, chains.POWER, one, powers, 1)
+            k.vrow(chains.FADED, powers)
+        k.mov(powers, at.powers)
+        _vector(w, chains.POWERS, rows, powers, p.block, bf16=True, signal=w.s_free)
         with k.if_(w.done, "!=", 0):
-            k.mov(other, at.faded)
-            _vector(w, chains.POWER, one, other, 1)
-            k.vrow(chains.FADED, other)
-            k.mov(other, at.higher)
+            k.mov(rows, at.results)
+            _vector(w, chains.FADE, rows, rows, p.width, wait=w.o_done)
+        k.empty(Unit.VECTOR, signal=w.ready)
         _vector(w, chains.LARGER, other, one, 1)
-        _vector(w, chains.POWERS, rows, w.powers, p.block, bf16=True, signal=w.s_free)
         k.vfold(chains.FOUND, Reduction.SUM)
         k.mov(one, at.total)
         with k.if_(w.done, "==", 0):
             _vector(w, chains.THE_FOUND, one, one, 1)
         with k.if_(w.done, "!=", 0):
             _vector(w, chains.TOTAL, one, one, 1)
-            k.mov(rows, at.results)
-            _vector(w, chains.FADE, rows, rows, p.width, wait=w.o_done)
-        with k.if_(w.done, "==", 0), k.if_(w.ended, "!=", 0):
-            _results(w)
-        k.empty(Unit.VECTOR, signal=w.ready)
         _invert(w, one, other)
 
 

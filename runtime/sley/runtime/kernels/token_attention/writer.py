@@ -14,9 +14,7 @@ class Writer:
     Attributes
     ----------
     k, config, problem, at, n: the builder, for what, where things are, lanes.
-    ahead: steps whose keys are still to be loaded. done: blocks of the request whose values were added; scored: those
-    whose scores were computed; next_left: those whose keys are still to be loaded. ended: whether there is a request
-    before.
+    done: blocks of the request before this one. ended: whether there is a request before.
     """
 
     def __init__(self, k: KernelBuilder, config: ChipConfig, problem: TokenAttention, at: Placement) -> None:
@@ -41,11 +39,9 @@ class Writer:
         self.mask_free, self.mask_full = k.semaphore("mask_free", LISTS), k.semaphore("mask_full")
         self.staged_free, self.staged = k.semaphore("staged_free", 1), k.semaphore("staged")
         self.load_queries, self.read_queries = k.reg("load_queries", at.queries), k.reg("read_queries", at.queries)
-        self.powers = k.reg("powers", at.powers)
         self.load_list, self.key_list = k.reg("load_list", 0), k.reg("key_list", 0)
         self.value_list, self.read_mask = k.reg("value_list", 0), k.reg("read_mask", at.masks)
-        self.ahead, self.lists_left = k.reg("ahead", p.steps - 1), k.reg("lists_left", p.steps)
-        self.done, self.scored, self.next_left = k.reg("done", 0), k.reg("scored", 0), k.reg("next_left", p.blocks)
+        self.lists_left, self.done = k.reg("lists_left", p.steps), k.reg("done", 0)
         self.ended = k.reg("ended", 0)
         self.n_register = k.reg("n", self.n)
         self.block_rows, self.width_rows = k.reg("block_rows", p.block), k.reg("width_rows", p.width)
@@ -68,7 +64,6 @@ class Writer:
     def next_step(self) -> None:
         """Behind a block's values."""
         k, p = self.k, self.problem
-        self.other(self.powers, self.at.powers, p.block)
         k.add(self.done, self.done, 1)
         with k.scratch("all") as (blocks,):
             k.mov(blocks, p.blocks)
