@@ -13,14 +13,17 @@ from sley.runtime.device.device import Device
 from sley.runtime.kernels.token_attention.problem import TokenAttention, key_block
 from sley.runtime.kernels.token_attention.program import token_attention_program
 from sley.runtime.llama.cache import PagedCache, Table
-from sley.runtime.llama.kernels.attention import heads_quantised
+from sley.runtime.llama.kernels.attention import rows_of_heads
 from sley.runtime.llama.kernels.feed_forward import gated
 from sley.runtime.llama.kernels.heads import heads_of_token
-from sley.runtime.llama.kernels.layout import folded
-from sley.runtime.llama.kernels.residual import add, begin, embed
+from sley.runtime.llama.kernels.layout import flat, folded
+from sley.runtime.llama.kernels.quantised import to_int8
+from sley.runtime.llama.kernels.residual import add, begin, embed, rows_quantised
 from sley.runtime.llama.weights import DeviceLayer, LlamaWeights, Norm
 from sley.runtime.tile.choices import cdiv
 
+SIDE_BY_SIDE = 4
+"""Requests from which on tokens are rows of one tile, not a tile each."""
 Floats = NDArray[np.float32]
 
 
@@ -62,9 +65,12 @@ class Decode:
         self._products = device.empty((requests, shape.width), np.float32)
         self._projected = device.empty((requests, shape.projected), np.float32)
         self._queries = device.empty((requests, shape.heads, shape.key_width), BF16)
-        self._seen = device.empty((requests, shape.key_width, config.array), BF16)
+        self._results = device.empty((requests, shape.key_width, config.array), BF16)
+        self._seen = device.empty((requests, shape.heads_width), BF16)
         self._heads = device.empty((count, shape.heads_width), np.int8)
-        self._gate_up = device.empty((requests, 2 * shape.hidden), np.float32)
+        self._gate_up = device.empty((1, 2 * shape.hidden), np.float32)
+        self._gated = device.empty((requests, shape.hidden), np.float32)
+        self._inverses = device.empty((requests, 1), np.float32)
         self._hidden = device.empty((count, shape.hidden), np.int8)
         self.logits = device.empty((requests, shape.vocabulary), np.float32)
         with device.stream.capture() as self.graph:
@@ -115,8 +121,7 @@ class Decode:
         for number, (layer, norm) in enumerate(zip(weights.layers, norms, strict=True)):
             self._attention(number, layer)
             self._add(layer.feed_norm)
-            layer.gate_up.of_tokens(self._q, self._scales, self._gate_up)
-            gated[self.requests](folded(self._gate_up, lanes), folded(self._hidden, lanes), self._inner_scales, parts)
+            self._feed_forward(layer)
             layer.down.of_tokens(self._hidden, self._inner_scales, self._products)
             self._add(norm)
         weights.head.of_tokens(self._q, self._scales, self.logits)
@@ -128,7 +133,6 @@ class Decode:
         layer.projection.of_tokens(self._q, self._scales, self._projected)
         heads, requests = shape.heads + 2 * shape.key_heads, self.requests
         projected = self._projected.reshape(requests, heads, shape.head)
-        seen = self._heads.reshape(parts, requests, shape.key_heads, shape.group, shape.head)
         heads_of_token[requests](
             projected,
             weights.cosines,
@@ -140,10 +144,31 @@ class Decode:
             values,
             shape.key_heads,
         )
-        arguments = [self._queries, keys, values, self._key_slots, self._mask, self._seen]
+        arguments = [self._queries, keys, values, self._key_slots, self._mask, self._results]
         self.device.stream.launch(self._attention_program, arguments, (self._attention_cores,))
-        heads_quantised[requests](self._seen, seen, self._inner_scales, parts)
+        rows_of_heads[shape.key_heads, requests](
+            self._results, self._seen.reshape(requests, shape.key_heads, shape.group, shape.head)
+        )
+        if requests < SIDE_BY_SIDE:
+            lanes = self.device.config.array
+            inputs = folded(self._seen, lanes), folded(self._heads, lanes)
+            rows_quantised[requests](*inputs, self._inner_scales, parts, rows=1)
+        else:
+            inputs = flat(self._seen), flat(self._heads)
+            rows_quantised[lambda rows: cdiv(requests, rows)](*inputs, self._inner_scales, parts)
         layer.output.of_tokens(self._heads, self._inner_scales, self._products)
+
+    def _feed_forward(self, layer: DeviceLayer) -> None:
+        """Up to the input of the product down: the gates of several requests end beside the array."""
+        lanes, parts, hidden = self.device.config.array, self.parts, self.weights.shape.hidden
+        if self.requests == 1:
+            layer.gate_up.of_tokens(self._q, self._scales, self._gate_up)
+            gated[1](folded(self._gate_up, lanes), folded(self._hidden, lanes), self._inner_scales, parts)
+            return
+        layer.gate_up.gated(self._q, self._scales, self._gated, self._inner_scales, self._inverses)
+        to_int8[lambda rows, columns: (cdiv(hidden, columns), 1)](
+            self._gated, None, self._inverses, self._hidden, parts, rows=self.requests
+        )
 
     def _add(self, norm: Norm) -> None:
         lanes = self.device.config.array

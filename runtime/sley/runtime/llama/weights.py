@@ -24,7 +24,7 @@ SMALLEST = float(2.0**-100)
 
 
 TOKENS = 64
-"""Tokens of a prompt are a multiple."""
+"""Tokens of a prompt are a multiple, and cores take as many each."""
 AT_A_TIME = 1024
 """Tokens of a launch, whose scales are in the accumulators."""
 
@@ -109,7 +109,8 @@ class Linear:
 
     def _problem(self, ending: Ending, x: Buffer, tokens: int, whole: int, **more: Any) -> ManyRows:
         """For some tokens of ``whole``."""
-        cores, parts = math.gcd(tokens // TOKENS, Device.of(x).config.cores), x.shape[0] // whole
+        cores = 1 if tokens % TOKENS else math.gcd(tokens // TOKENS, Device.of(x).config.cores)
+        parts = x.shape[0] // whole
         return ManyRows(tokens, parts, self.packed.shape[0], x.shape[1], ending, cores=cores, apart=whole, **more)
 
     def _launch(self, problem: ManyRows, arguments: Sequence[Buffer]) -> None:

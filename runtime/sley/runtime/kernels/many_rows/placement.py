@@ -15,6 +15,8 @@ from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
 
 _BANDS = (4, 2, 1)
 """Rows of a band that are tried, in units of N."""
+_FEW = 8
+"""Rows that may be a single band, in these units."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ def place(config: ChipConfig, problem: ManyRows) -> Placement:
             f"{p.name}: heads of {p.head} elements; on the chip {config.name} they are a multiple of {2 * n}"
         )
     bands = [units * n for units in _BANDS if p.tokens % n == 0 and units * n % (n * p.parts) == 0]
-    bands += [p.tokens * p.parts] if p.tokens < n else []
+    bands += [p.tokens * p.parts] if p.tokens * p.parts <= _FEW * n else []
     for slots, rows, x_slots in product((2, 1), bands, (2, 1)):
         if p.tokens * p.parts % (rows * p.cores) == 0:
             found = _placed(config, p, rows, x_slots)
@@ -76,8 +78,8 @@ def place(config: ChipConfig, problem: ManyRows) -> Placement:
                 return found
     raise KernelError(
         f"{p.name}: {p.tokens} tokens of {p.parts} parts with {p.inputs} inputs have no room on the chip "
-        f"{config.name}, or are no multiple of {2 * n} for each core, nor fewer than {n}: take fewer inputs, or pad "
-        "tokens"
+        f"{config.name}, or are more than {_FEW * n // p.parts} and no multiple of {2 * n} for each core: take fewer "
+        "inputs, or pad tokens"
     )
 
 

@@ -98,13 +98,14 @@ def key_block(config: ChipConfig, width: int) -> int:
 def _placed(config: ChipConfig, width: int, block: int) -> Placement | None:
     n = config.array
     side = width // n * block
-    starts, end = [], 0
-    for size in (side, side, 2 * width, block, width):
-        starts.append(end)
-        end += size
+    starts, end = dict[str, int](), 0
+    sizes = {"keys": side, "values": side, "queries": 2 * width, "powers": block, "staged": width}
+    for name, size in sizes.items():
+        starts[name], end = end, end + size
     half, lists = config.accumulator_rows // 2, LISTS * (block // n)
     rows = block + lists + 4
     if end > config.scratchpad_rows or width + 2 * lists > half or rows > half:
         return None
-    numbers = [half + block + lists + i for i in range(4)]
-    return Placement(*starts, 0, width, width + lists, half, half + block, *numbers)
+    numbers = {name: half + block + lists + i for i, name in enumerate(("most", "higher", "total", "faded"))}
+    lists_at = {"value_lists": width, "masks": width + lists, "key_lists": half + block}
+    return Placement(**starts, results=0, scores=half, **lists_at, **numbers)

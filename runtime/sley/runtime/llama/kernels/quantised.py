@@ -52,7 +52,7 @@ def to_int8(
     q: Any,
     parts: int,
     rows: int = tile.choice(1, 32, 64),
-    columns: int = tile.choice(16, 32, 64),
+    columns: int = tile.choice(32, 64, 256, 512),
 ) -> None:
     """x [tokens, width], times the weights of a norm [1, width] if there is one, times what a token is multiplied by to
     be int8 [tokens, 1], to q [parts · tokens, width]."""

@@ -69,7 +69,7 @@ def _normed(x: Any, norm: Any, q: Any, scales: Any, epsilon: float, parts: int) 
 
 
 @tile.kernel
-def rows_quantised(x: Any, q: Any, scales: Any, parts: int, rows: int = tile.choice(4, 8, 16, 32)) -> None:
+def rows_quantised(x: Any, q: Any, scales: Any, parts: int, rows: int = tile.choice(1, 4, 8, 16, 32)) -> None:
     """Tokens of bfloat16 [tokens, width] to q [parts · tokens, width] and scales [tokens, 1]."""
     row = tile.block_id() * rows
     quantise(q, scales, row, layout.load(x, row, rows).to(np.float32), parts)
