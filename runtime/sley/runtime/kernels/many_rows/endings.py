@@ -11,8 +11,17 @@ from sley.runtime.kernels.many_rows.problem import Ending
 from sley.runtime.kernels.many_rows.writer import Writer
 
 
-def scale(w: Writer, sums: Register, factor: int, wait: Semaphores = (), signal: Semaphores = ()) -> None:
-    """Sums of the group's half to products in fp32, in place; ``factor``: the row of their scales in the operands."""
+def scale(
+    w: Writer,
+    sums: Register,
+    factor: int,
+    wait: Semaphores = (),
+    signal: Semaphores = (),
+    out: Register | None = None,
+    free: Semaphores = (),
+) -> None:
+    """Sums of the group's half to products in fp32, in place or, when that is ``free``, in ``out``; ``factor``: the row
+    of their scales in the operands."""
     k, at, parts = w.k, w.at, w.problem.parts
     with k.scratch("row") as (row,):
         k.add(row, w.half, at.operands + factor)
@@ -23,7 +32,7 @@ def scale(w: Writer, sums: Register, factor: int, wait: Semaphores = (), signal:
             k.add(row, sums, at.tokens)
             w.vector(chains.JOINED, row, sums, sums, integer=True)
         k.add(row, w.half, w.token_row)
-        w.vector(chains.SCALED, sums, sums, row, integer=parts == 1, signal=signal)
+        w.vector(chains.SCALED, sums, out or sums, row, integer=parts == 1, wait=free, signal=signal)
 
 
 def _store(w: Writer, rows: Register, free: Semaphore) -> None:
@@ -35,10 +44,12 @@ def _store(w: Writer, rows: Register, free: Semaphore) -> None:
 def scaled(w: Writer) -> None:
     """Products are the result."""
     k, at = w.k, w.at
-    with k.scratch("sums") as (sums,):
+    with k.scratch("sums out") as (sums, out):
         k.add(sums, w.half, at.sums)
-        scale(w, sums, 0, (w.summed, w.operands_full), (w.done, w.operands_free))
-        _store(w, sums, w.sum_free)
+        k.add(out, w.half, at.products)
+        signals = (w.done, w.operands_free, w.sum_free)
+        scale(w, sums, 0, (w.summed, w.operands_full), signals, out, w.products_free)
+        _store(w, out, w.products_free)
 
 
 def gated(w: Writer) -> None:

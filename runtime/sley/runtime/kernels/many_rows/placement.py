@@ -29,9 +29,9 @@ class Placement:
     x_slots, x_rows: places for a band in the scratchpad, from row 0 on; rows of each.
     first_slot, slots, block_rows: places for the weights of a group; rows of a block of N outputs.
     half: accumulator rows of a half. In each half: sums; scales, rows with the scales of all tokens of the core;
-    operands, what is loaded for a group; squares and peaks, partial sums and largest values of each token; results,
-    two rows for each token, in the second half alone; tables, cosines and sines of a block of a head, and spare, two
-    rows for each token.
+    operands, what is loaded for a group; products, if they are the result; squares and peaks, partial sums and largest
+    values of each token; results, two rows for each token, in the second half alone; tables, cosines and sines of a
+    block of a head, and spare, two rows for each token.
     staged: scratchpad rows of results of bfloat16, two blocks for each half.
     """
 
@@ -47,6 +47,7 @@ class Placement:
     sums: int
     scales: int
     operands: int
+    products: int
     squares: int
     peaks: int
     results: int
@@ -101,6 +102,7 @@ def _placed(config: ChipConfig, p: ManyRows, rows: int, x_slots: int) -> Placeme
         "sums": p.together * rows,
         "scales": -(-p.tokens // p.cores // n),
         "operands": p.together + (1 + tokens if added else 0),
+        "products": tokens if p.ending is Ending.SCALED else 0,
         "squares": tokens if added else 0,
         "peaks": tokens if p.gives_scales else 0,
         "results": 2 * tokens if p.gives_scales else 0,

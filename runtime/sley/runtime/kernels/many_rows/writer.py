@@ -83,6 +83,8 @@ class Writer:
         self.sum_free, self.summed = k.semaphore("sum_free", 2), k.semaphore("summed")
         self.operands_free, self.operands_full = k.semaphore("operands_free", 2), k.semaphore("operands_full")
         self.done = k.semaphore("done")
+        if self.problem.ending is Ending.SCALED:
+            self.products_free = k.semaphore("products_free", 2)
         if self.problem.ending is Ending.TURNED:
             self.staged_free = k.semaphore("staged_free", 2)
             self.tables_free, self.tables_full = k.semaphore("tables_free", 1), k.semaphore("tables_full")
