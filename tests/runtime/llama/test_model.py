@@ -52,17 +52,20 @@ def test_requests_side_by_side(checkpoint: Checkpoint) -> None:
         for length in (3, 64):
             golden, table, prompt = (
                 GoldenLlama(checkpoint),
-                model.cache.table(length + 2),
+                model.cache.table(length + 4),
                 random.integers(0, count, length),
             )
             same(model.prompt(list(prompt), table), golden.run(prompt))
             goldens.append(golden)
             tables.append(table)
-        for order in ((0, 1), (1, 0)):
-            tokens = random.integers(0, count, 2)
-            logits = model.decode([int(tokens[0]), 0, int(tokens[1])], [tables[order[0]], None, tables[order[1]]])
-            for place, number, token in zip((0, 2), order, tokens, strict=True):
-                same(logits[place : place + 1], goldens[number].run(np.array([token])))
+        for order, places in (((0, 1), 3), ((1, 0), 3), ((1, 0), 5), ((0, 1), 17)):
+            tokens = [0] * places
+            used: list[object] = [None] * places
+            for place, number in zip((0, places - 1), order, strict=True):
+                tokens[place], used[place] = int(random.integers(0, count)), tables[number]
+            logits = model.decode(tokens, used)
+            for place, number in zip((0, places - 1), order, strict=True):
+                same(logits[place : place + 1], goldens[number].run(np.array([tokens[place]])))
 
 
 def test_bad_requests(checkpoint: Checkpoint) -> None:

@@ -15,7 +15,7 @@ from sley.runtime.kernels.token_attention.program import token_attention_program
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.kernels.attention import rows_of_heads
 from sley.runtime.llama.kernels.feed_forward import gated
-from sley.runtime.llama.kernels.heads import heads_of_token
+from sley.runtime.llama.kernels.heads import heads_of_token, keys_of_tokens, queries_of_tokens
 from sley.runtime.llama.kernels.layout import flat, folded
 from sley.runtime.llama.kernels.quantised import to_int8
 from sley.runtime.llama.kernels.residual import add, begin, embed, rows_quantised
@@ -64,7 +64,7 @@ class Decode:
         self._inner_scales = device.empty((requests, 1), np.float32)
         self._products = device.empty((requests, shape.width), np.float32)
         self._projected = device.empty((requests, shape.projected), np.float32)
-        self._queries = device.empty((requests, shape.heads, shape.key_width), BF16)
+        self._queries = device.zeros((requests, shape.heads, shape.key_width), BF16)
         self._results = device.empty((requests, shape.key_width, config.array), BF16)
         self._seen = device.empty((requests, shape.heads_width), BF16)
         self._heads = device.empty((count, shape.heads_width), np.int8)
@@ -133,17 +133,12 @@ class Decode:
         layer.projection.of_tokens(self._q, self._scales, self._projected)
         heads, requests = shape.heads + 2 * shape.key_heads, self.requests
         projected = self._projected.reshape(requests, heads, shape.head)
-        heads_of_token[requests](
-            projected,
-            weights.cosines,
-            weights.sines,
-            self._positions,
-            self._slots,
-            self._queries,
-            keys,
-            values,
-            shape.key_heads,
-        )
+        turns = projected, weights.cosines, weights.sines, self._positions
+        if requests < SIDE_BY_SIDE:
+            heads_of_token[requests](*turns, self._slots, self._queries, keys, values, shape.key_heads)
+        else:
+            queries_of_tokens[shape.group, shape.key_heads](*turns, self._queries, shape.group)
+            keys_of_tokens[shape.key_heads](*turns, self._slots, keys, values, shape.heads)
         arguments = [self._queries, keys, values, self._key_slots, self._mask, self._results]
         self.device.stream.launch(self._attention_program, arguments, (self._attention_cores,))
         rows_of_heads[shape.key_heads, requests](
