@@ -6,6 +6,7 @@ from golden_llama import GoldenLlama
 
 from sley.driver import BadRequest
 from sley.runtime import Device
+from sley.runtime.llama import weights
 from sley.runtime.llama.cache import CacheFull
 from sley.runtime.llama.checkpoint import Checkpoint
 from sley.runtime.llama.model import Llama
@@ -41,6 +42,18 @@ def test_a_request(checkpoint: Checkpoint, parts: int) -> None:
         for found, right in zip(cached(model, table), [*golden.keys, *golden.values], strict=True):
             same(found, right)
         assert np.isfinite(float32.to_float(golden.x)).all()
+
+
+def test_a_prompt_in_pieces(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of a long prompt are several launches."""
+    monkeypatch.setattr(weights, "AT_A_TIME", 64)
+    prompt = np.random.default_rng(7).integers(0, checkpoint.shape.vocabulary, 130)
+    with Device.open(ENGINE) as device:
+        model, golden = Llama(device, checkpoint), GoldenLlama(checkpoint)
+        table = model.cache.table(130)
+        same(model.prompt(list(prompt), table), golden.run(prompt))
+        for found, right in zip(cached(model, table), [*golden.keys, *golden.values], strict=True):
+            same(found, right)
 
 
 def test_requests_side_by_side(checkpoint: Checkpoint) -> None:

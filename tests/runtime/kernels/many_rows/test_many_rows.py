@@ -4,11 +4,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from sley.abi.config import preset
 from sley.abi.functions.table import Function
 from sley.abi.types import ElementType
 from sley.runtime import Device
 from sley.runtime.device.buffer import BF16
+from sley.runtime.errors import KernelError
 from sley.runtime.kernels.few_rows.weights import pack
+from sley.runtime.kernels.many_rows.placement import place
 from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
 from sley.runtime.kernels.many_rows.program import many_rows_program
 from sley.sim.golden import float32
@@ -17,6 +20,7 @@ from sley.sim.golden.tile import GoldenTiles
 
 Bits = NDArray[np.uint32]
 EPSILON = 1e-5
+MODEL = "model:base?memory=8M"
 CASES = [
     (16, 1, 32, 32, Ending.SCALED),
     (8, 2, 64, 100, Ending.SCALED),
@@ -75,9 +79,12 @@ def ended(p: ManyRows, values: Bits, before: Bits, norm: np.ndarray) -> tuple[Bi
     return result, scale, inverse
 
 
-def run(p: ManyRows, x: np.ndarray, w: np.ndarray, seed: int, engine: str = "model:base?memory=8M") -> None:
-    random, outputs = np.random.default_rng(seed), len(w)
-    scales = random.uniform(1e-3, 2, (p.tokens, 1)).astype(np.float32) / np.float32(x.shape[1] * 100)
+def run(p: ManyRows, engine: str = MODEL) -> int:
+    """Compares, and returns cycles."""
+    random, outputs = np.random.default_rng(p.inputs), p.blocks * 16
+    x = random.integers(-128, 128, (p.parts * p.tokens, p.inputs)).astype(np.int8)
+    w = random.integers(-128, 128, (outputs, p.inputs)).astype(np.int8)
+    scales = random.uniform(1e-3, 2, (p.tokens, 1)).astype(np.float32) / np.float32(p.inputs * 100)
     factors = random.uniform(1e-3, 2, (1, outputs)).astype(np.float32)
     width = 16 * p.groups
     before = random.standard_normal((p.tokens, width)).astype(np.float32)
@@ -89,18 +96,56 @@ def run(p: ManyRows, x: np.ndarray, w: np.ndarray, seed: int, engine: str = "mod
         inputs = [device.array(a) for a in (x, scales, pack(device.config, w), factors)]
         norms = [device.array(np.abs(norm))] if p.ending is Ending.ADDED else []
         program = many_rows_program(device.config, p)
-        device.stream.launch(program, [*inputs, *results, *norms], (p.cores,))
+        with device.stream.timed() as timing:
+            device.stream.launch(program, [*inputs, *results, *norms], (p.cores,))
         right = ended(p, products(p, x, w, scales, factors), float32.to_bits(before), norm)
         for found, bits in zip(results, right, strict=True):
             assert (found.numpy().view(np.uint32) == bits).all()
+    return timing.cycles
 
 
 @pytest.mark.parametrize(("tokens", "parts", "outputs", "inputs", "ending"), CASES)
 def test_endings(tokens: int, parts: int, outputs: int, inputs: int, ending: Ending) -> None:
-    random = np.random.default_rng(inputs)
-    x = random.integers(-128, 128, (parts * tokens, inputs)).astype(np.int8)
-    w = random.integers(-128, 128, (outputs, inputs)).astype(np.int8)
-    run(ManyRows(tokens, parts, outputs // 16, inputs, ending, EPSILON), x, w, inputs)
+    run(ManyRows(tokens, parts, outputs // 16, inputs, ending, EPSILON))
+
+
+def test_cores() -> None:
+    """Cores take as many tokens each."""
+    for ending in (Ending.SCALED, Ending.GATED, Ending.ADDED):
+        run(ManyRows(256, 1, 4, 48, ending, EPSILON, cores=4), "model:quad?memory=8M")
+
+
+def test_zeros() -> None:
+    """A token of zeros has the least scale, and stays zero."""
+    p = ManyRows(16, 1, 4, 32, Ending.ADDED, EPSILON)
+    with Device.open(MODEL) as device:
+        arrays = [device.zeros((16, 32), np.int8), device.zeros((16, 1), np.float32)]
+        arrays += [device.zeros((4, 1, 512), np.int8), device.zeros((1, 64), np.float32)]
+        x, scales, inverses = (device.zeros((16, width), np.float32) for width in (64, 1, 1))
+        device.stream.launch(
+            many_rows_program(device.config, p), [*arrays, x, scales, inverses, device.full((1, 64), 1.0, np.float32)]
+        )
+        assert (x.numpy() == 0).all()
+        assert (inverses.numpy() == 2.0**100).all()
+        assert ((scales.numpy() > 0) & (scales.numpy() < 1e-20)).all()
+
+
+def test_refused() -> None:
+    base = preset("base")
+    with pytest.raises(KernelError, match=r"a norm over 48 outputs.* a multiple of 32"):
+        place(base, ManyRows(64, 1, 3, 32, Ending.ADDED))
+    with pytest.raises(KernelError, match="heads of 48 elements"):
+        place(base, ManyRows(64, 1, 6, 32, Ending.TURNED, head=48, turned=1))
+    with pytest.raises(KernelError, match="150 tokens of 1 parts"):
+        place(base, ManyRows(150, 1, 4, 32))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [Ending.SCALED, Ending.GATED, Ending.ADDED])
+def test_on_the_gateware(ending: Ending) -> None:
+    """The same bits, and the cycles of the model."""
+    p = ManyRows(64, 2, 8, 70, ending, EPSILON)
+    assert run(p, "fast:base?memory=8M") == run(p, f"{MODEL}&cycles=on")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +161,7 @@ def test_heads(tokens: int, parts: int, heads: int, turned: int, head: int, inpu
     factors = random.uniform(1e-3, 2, (1, outputs)).astype(np.float32)
     tables = [random.standard_normal((tokens, head // 2)).astype(np.float32) for _ in range(2)]
     p = ManyRows(tokens, parts, outputs // 16, inputs, Ending.TURNED, head=head, turned=turned)
-    with Device.open("model:base?memory=8M") as device:
+    with Device.open(MODEL) as device:
         out = device.empty((heads, tokens, head), BF16)
         arrays = [device.array(a) for a in (x, scales, pack(device.config, w), factors)]
         program = many_rows_program(device.config, p)

@@ -42,7 +42,7 @@ class Writer:
         names += ["next_scales", "inverses"] if p.gives_scales else []
         names += ["norm"] if p.ending is Ending.ADDED else []
         names += ["cosines", "sines"] if turns else []
-        args = {name: k.arg(name) for name in names}
+        args = {name: k.arg(name, strided=turns and name == "out") for name in names}
         self.x, self.scales, self.weights = args["x"], args["scales"], args["weights"]
         self.factors, self.out = args["factors"], args["out"]
         self.next_scales, self.inverses = args.get("next_scales"), args.get("inverses")
