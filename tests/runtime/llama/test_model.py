@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from golden_llama import GoldenLlama
+from small_llama import random_checkpoint
 
 from sley.driver import BadRequest
 from sley.runtime import Device
@@ -10,6 +11,7 @@ from sley.runtime.llama import weights
 from sley.runtime.llama.cache import CacheFull
 from sley.runtime.llama.checkpoint import Checkpoint
 from sley.runtime.llama.model import Llama
+from sley.runtime.llama.shape import LlamaShape
 from sley.sim.golden import float32
 
 ENGINE = "model:base?memory=32M"
@@ -103,3 +105,17 @@ def test_bad_requests(checkpoint: Checkpoint) -> None:
             model.prompt([1], table)
         table.free()
         assert np.isfinite(model.prompt([1] * 64, model.cache.table(64))).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        (LlamaShape(1, 48, 32, 64, 2, 1, 32, 64, 1e4, 1e-5), "tokens of 48 elements and heads of 32.*multiples of 32"),
+        (LlamaShape(1, 64, 32, 64, 2, 1, 16, 64, 1e4, 1e-5), "tokens of 64 elements and heads of 16.*multiples of 32"),
+        (LlamaShape(1, 64, 32, 64, 18, 1, 32, 64, 1e4, 1e-5), "18 heads of queries.*at most 16"),
+    ],
+)
+def test_other_sizes(shape: LlamaShape, words: str) -> None:
+    """Refused before anything is on the device."""
+    with Device.open(ENGINE) as device, pytest.raises(BadRequest, match=words):
+        Llama(device, random_checkpoint(shape, 1))
