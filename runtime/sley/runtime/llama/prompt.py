@@ -15,19 +15,14 @@ from sley.runtime.llama.kernels.heads import to_cache
 from sley.runtime.llama.kernels.layout import flat
 from sley.runtime.llama.kernels.quantised import to_int8
 from sley.runtime.llama.kernels.residual import embed, norm_scales, rows_quantised
-from sley.runtime.llama.weights import DeviceLayer, Linear, LlamaWeights, Norm
+from sley.runtime.llama.weights import TOKENS, DeviceLayer, Linear, LlamaWeights, Norm
 from sley.runtime.nn.attention import attention
 from sley.runtime.tile.choices import cdiv
-
-ROWS = 64
-"""Tokens of a block; prompts are padded to a multiple."""
-NORM_ROWS = 64
-"""Tokens of a block whose norms are computed from embeddings."""
 
 
 def padded(tokens: int) -> int:
     """Tokens of the graph that a prompt of so many takes."""
-    return cdiv(tokens, ROWS) * ROWS
+    return cdiv(tokens, TOKENS) * TOKENS
 
 
 class Prompt:
@@ -35,7 +30,7 @@ class Prompt:
 
     Attributes
     ----------
-    tokens: how many it was captured for, a multiple of ``ROWS``. every: whether it has the logits of all tokens, or
+    tokens: how many it was captured for, a multiple of ``TOKENS``. every: whether it has the logits of all tokens, or
     those of the last one. x: [tokens, width] float32, the residual stream. logits: [tokens or 1, vocabulary] float32.
     graph: the launches.
     """
@@ -92,7 +87,7 @@ class Prompt:
     def _run(self) -> None:
         weights = self.weights
         embed[lambda rows: cdiv(self.tokens, rows)](self._tokens, weights.embedding, self.x)
-        self._norm_scales(self.x, weights.layers[0].attention_norm, NORM_ROWS)
+        self._norm_scales(self.x, weights.layers[0].attention_norm, TOKENS)
         norms = [layer.attention_norm for layer in weights.layers[1:]] + [weights.norm]
         before = weights.layers[0].attention_norm
         for number, (layer, norm) in enumerate(zip(weights.layers, norms, strict=True)):
