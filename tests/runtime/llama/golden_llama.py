@@ -14,6 +14,7 @@ from sley.abi.functions.table import Function
 from sley.abi.types import ElementType
 from sley.runtime.device.buffer import BF16
 from sley.runtime.kernels.attention.problem import key_block
+from sley.runtime.kernels.token_attention.problem import key_block as block_of_keys
 from sley.runtime.llama.checkpoint import Checkpoint, Floats, Layer
 from sley.runtime.llama.weights import quantised
 from sley.runtime.nn.attention import exponent_factor
@@ -24,7 +25,6 @@ from sley.sim.golden.matmul import bf16_sums
 from sley.sim.golden.tile import GoldenTiles
 
 Bits = NDArray[np.uint32]
-KEYS = 64
 MINUS_INFINITY = np.uint32(0xFF800000)
 
 
@@ -57,27 +57,34 @@ class GoldenLlama:
 
     # Parts
 
-    def total(self, x: Bits, one: bool) -> Bits:
-        """The sum of each token's elements: of one token lane by lane first, of several from the left."""
-        tiles = GoldenTiles()
-        if not one:
-            return tiles.reduce("sum", x, 1, ElementType.FP32, self.lanes)
-        lanes = tiles.reduce("sum", x.reshape(-1, self.lanes), 0, ElementType.FP32, self.lanes)
-        return tiles.reduce("sum", lanes, 1, ElementType.FP32, self.lanes)
+    def squares(self, x: Bits, one: bool) -> Bits:
+        """The sum of each token's squares: of one token lane by lane first, of several from the left, those of even and
+        of odd blocks of lanes apart."""
+        tiles, x = GoldenTiles(), float32.multiply(x, x)
+        if one:
+            rows = tiles.reduce("sum", x.reshape(-1, self.lanes), 0, ElementType.FP32, self.lanes)
+        else:
+            halves = np.zeros((2, len(x), self.lanes), np.uint32)
+            for blocks in x.reshape(len(x), -1, 2, self.lanes).transpose(1, 2, 0, 3):
+                halves = float32.add(halves, blocks)
+            rows = float32.add(halves[0], halves[1])
+        return tiles.reduce("sum", rows, 1, ElementType.FP32, self.lanes)
 
-    def normed(self, x: Bits, weights: Floats, one: bool) -> Bits:
-        mean = float32.multiply(self.total(float32.multiply(x, x), one), word(1 / x.shape[1]))
+    def normed_linear(self, x: Bits, norm: Floats, weights: tuple[NDArray[np.int8], Floats], one: bool) -> Bits:
+        """Products of the RMS norm of tokens, whose roots are in their scales."""
+        mean = float32.multiply(self.squares(x, one), word(1 / x.shape[1]))
         root = apply(Function.RSQRT, float32.add(mean, word(self.shape.epsilon)))
-        return float32.multiply(float32.multiply(x, root), float32.to_bits(weights))
+        return self.linear(float32.multiply(x, float32.to_bits(norm)), weights, root)
 
-    def linear(self, x: Bits, weights: tuple[NDArray[np.int8], Floats]) -> Bits:
-        """Products of tokens: each is one or two int8 and a scale."""
+    def linear(self, x: Bits, weights: tuple[NDArray[np.int8], Floats], root: Bits | None = None) -> Bits:
+        """Products of tokens: each is one or two int8 and a scale, which is multiplied by ``root``."""
         numbers, factors = weights
         largest = (x & ~float32.SIGN).max(axis=1, keepdims=True)
         scale = float32.maximum(
             float32.multiply(largest, word(1 / 127 if self.parts == 1 else 1 / (127 * 128))), word(2.0**-100)
         )
         units = float32.multiply(x, apply(Function.RECIPROCAL, scale))
+        scale = scale if root is None else float32.multiply(root, scale)
         wide = numbers.T.astype(np.float64)  # sums are whole numbers, and exact
         if self.parts == 1:
             total = float32.from_int32((float32.to_int8(units).astype(np.float64) @ wide).astype(np.int32))
@@ -102,7 +109,7 @@ class GoldenLlama:
         return float32.to_bf16(np.concatenate([first, second], axis=-1))
 
     def attend(self, queries: NDArray[np.uint16], number: int) -> NDArray[np.uint16]:
-        """One token, [heads, head], to the keys of a layer, 64 after 64."""
+        """One token, [heads, head], to the keys of a layer, a block after the other."""
         shape = self.shape
         spread = np.zeros((shape.heads, shape.key_width), np.uint16)
         for head in range(shape.heads):
@@ -112,9 +119,10 @@ class GoldenLlama:
         keys, values = self.keys[number], self.values[number]
         most, sums = np.full((1, shape.heads), MINUS_INFINITY), np.zeros((1, shape.heads), np.uint32)
         result = np.zeros((shape.key_width, shape.heads), np.uint32)
-        for first in range(0, len(keys), KEYS):
-            count = min(KEYS, len(keys) - first)
-            block = np.zeros((2, KEYS, shape.key_width), np.uint16)
+        size = block_of_keys(preset("base"), shape.key_width)
+        for first in range(0, len(keys), size):
+            count = min(size, len(keys) - first)
+            block = np.zeros((2, size, shape.key_width), np.uint16)
             block[0, :count], block[1, :count] = keys[first : first + count], values[first : first + count]
             scores = bf16_sums(block[0], spread.T, None)
             scores[count:] = MINUS_INFINITY
@@ -123,8 +131,8 @@ class GoldenLlama:
             faded = apply(Function.EXP2, float32.multiply(float32.add(most, higher ^ float32.SIGN), factor))
             own = tiles.reduce("sum", powers, 0, ElementType.FP32, self.lanes)
             sums = float32.add(float32.multiply(sums, faded), own)
-            product = bf16_sums(np.ascontiguousarray(block[1].T), float32.to_bf16(powers), None)
-            result = float32.add(float32.multiply(result, faded), product)
+            before = float32.multiply(result, faded) if first else None
+            result = bf16_sums(np.ascontiguousarray(block[1].T), float32.to_bf16(powers), before)
             most = higher
         rounded = float32.to_bf16(float32.multiply(result, apply(Function.RECIPROCAL, sums)))
         return np.stack([rounded[h // shape.group * shape.head :][: shape.head, h] for h in range(shape.heads)])
@@ -137,7 +145,7 @@ class GoldenLlama:
         positions = first + np.arange(len(tokens))
         x = float32.from_bf16(self.checkpoint.embedding.astype(BF16).view(np.uint16)[tokens])
         for number, (layer, weights) in enumerate(zip(self.checkpoint.layers, self.layers, strict=True)):
-            projected = self.linear(self.normed(x, layer.attention_norm, one), weights["projection"])
+            projected = self.normed_linear(x, layer.attention_norm, weights["projection"], one)
             heads = projected.reshape(len(tokens), -1, shape.head)
             queries = self.turned(heads[:, : shape.heads], positions)
             keys = self.turned(heads[:, shape.heads : shape.heads + shape.key_heads], positions)
@@ -147,12 +155,12 @@ class GoldenLlama:
             seen = self.attend(queries[0], number)[None] if one else self._prompt(queries, keys, values)
             wide = float32.from_bf16(np.ascontiguousarray(seen.reshape(len(tokens), -1)))
             x = float32.add(x, self.linear(wide, weights["output"]))
-            both = self.linear(self.normed(x, layer.feed_norm, one), weights["gate_up"])
+            both = self.normed_linear(x, layer.feed_norm, weights["gate_up"], one)
             gate, up = both[:, : shape.hidden], both[:, shape.hidden :]
             hidden = float32.multiply(float32.multiply(apply(Function.SIGMOID, gate), gate), up)
             x = float32.add(x, self.linear(hidden, weights["down"]))
         self.x = x
-        return self.linear(self.normed(x[-1:], self.checkpoint.norm, one), self.head)
+        return self.normed_linear(x[-1:], self.checkpoint.norm, self.head, one)
 
     def _prompt(
         self, queries: NDArray[np.uint16], keys: NDArray[np.uint16], values: NDArray[np.uint16]

@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 from golden_llama import GoldenLlama
+from small_llama import random_checkpoint
 
 from sley.driver import BadRequest
 from sley.runtime import Device
+from sley.runtime.llama import weights
 from sley.runtime.llama.cache import CacheFull
 from sley.runtime.llama.checkpoint import Checkpoint
 from sley.runtime.llama.model import Llama
+from sley.runtime.llama.shape import LlamaShape
 from sley.sim.golden import float32
 
 ENGINE = "model:base?memory=32M"
@@ -43,6 +46,18 @@ def test_a_request(checkpoint: Checkpoint, parts: int) -> None:
         assert np.isfinite(float32.to_float(golden.x)).all()
 
 
+def test_a_prompt_in_pieces(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Products of a long prompt are several launches."""
+    monkeypatch.setattr(weights, "AT_A_TIME", 64)
+    prompt = np.random.default_rng(7).integers(0, checkpoint.shape.vocabulary, 127)
+    with Device.open(ENGINE) as device:
+        model, golden = Llama(device, checkpoint, prompt_parts=1), GoldenLlama(checkpoint, parts=1)
+        table = model.cache.table(127)
+        same(model.prompt(list(prompt), table), golden.run(prompt))
+        for found, right in zip(cached(model, table), [*golden.keys, *golden.values], strict=True):
+            same(found, right)
+
+
 def test_requests_side_by_side(checkpoint: Checkpoint) -> None:
     """Each has the bits that it has alone, whatever its place, length, and who else is there."""
     random, count = np.random.default_rng(5), checkpoint.shape.vocabulary
@@ -52,17 +67,20 @@ def test_requests_side_by_side(checkpoint: Checkpoint) -> None:
         for length in (3, 64):
             golden, table, prompt = (
                 GoldenLlama(checkpoint),
-                model.cache.table(length + 2),
+                model.cache.table(length + 4),
                 random.integers(0, count, length),
             )
             same(model.prompt(list(prompt), table), golden.run(prompt))
             goldens.append(golden)
             tables.append(table)
-        for order in ((0, 1), (1, 0)):
-            tokens = random.integers(0, count, 2)
-            logits = model.decode([int(tokens[0]), 0, int(tokens[1])], [tables[order[0]], None, tables[order[1]]])
-            for place, number, token in zip((0, 2), order, tokens, strict=True):
-                same(logits[place : place + 1], goldens[number].run(np.array([token])))
+        for order, places in (((0, 1), 3), ((1, 0), 3), ((1, 0), 5), ((0, 1), 17)):
+            tokens = [0] * places
+            used: list[object] = [None] * places
+            for place, number in zip((0, places - 1), order, strict=True):
+                tokens[place], used[place] = int(random.integers(0, count)), tables[number]
+            logits = model.decode(tokens, used)
+            for place, number in zip((0, places - 1), order, strict=True):
+                same(logits[place : place + 1], goldens[number].run(np.array([tokens[place]])))
 
 
 def test_bad_requests(checkpoint: Checkpoint) -> None:
@@ -87,3 +105,17 @@ def test_bad_requests(checkpoint: Checkpoint) -> None:
             model.prompt([1], table)
         table.free()
         assert np.isfinite(model.prompt([1] * 64, model.cache.table(64))).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "words"),
+    [
+        (LlamaShape(1, 48, 32, 64, 2, 1, 32, 64, 1e4, 1e-5), "tokens of 48 elements and heads of 32.*multiples of 32"),
+        (LlamaShape(1, 64, 32, 64, 2, 1, 16, 64, 1e4, 1e-5), "tokens of 64 elements and heads of 16.*multiples of 32"),
+        (LlamaShape(1, 64, 32, 64, 18, 1, 32, 64, 1e4, 1e-5), "18 heads of queries.*at most 16"),
+    ],
+)
+def test_other_sizes(shape: LlamaShape, words: str) -> None:
+    """Refused before anything is on the device."""
+    with Device.open(ENGINE) as device, pytest.raises(BadRequest, match=words):
+        Llama(device, random_checkpoint(shape, 1))

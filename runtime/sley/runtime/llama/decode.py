@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sley.runtime.device.buffer import BF16, Buffer
+from sley.runtime.device.buffer import BF16
 from sley.runtime.device.device import Device
+from sley.runtime.kernels.token_attention.problem import TokenAttention, key_block
+from sley.runtime.kernels.token_attention.program import token_attention_program
 from sley.runtime.llama.cache import PagedCache, Table
-from sley.runtime.llama.kernels.attention import KEYS, attend, heads_quantised
+from sley.runtime.llama.kernels.attention import rows_of_heads
 from sley.runtime.llama.kernels.feed_forward import gated
-from sley.runtime.llama.kernels.heads import heads_of_token
-from sley.runtime.llama.kernels.layout import folded
-from sley.runtime.llama.kernels.residual import add, begin, embed
-from sley.runtime.llama.weights import DeviceLayer, LlamaWeights
+from sley.runtime.llama.kernels.heads import heads_of_token, keys_of_tokens, queries_of_tokens
+from sley.runtime.llama.kernels.layout import flat, folded
+from sley.runtime.llama.kernels.quantised import to_int8
+from sley.runtime.llama.kernels.residual import add, begin, embed, rows_quantised
+from sley.runtime.llama.weights import DeviceLayer, LlamaWeights, Norm
 from sley.runtime.tile.choices import cdiv
 
+SIDE_BY_SIDE = 4
+"""Requests from which on tokens are rows of one tile, not a tile each."""
 Floats = NDArray[np.float32]
 
 
@@ -34,8 +40,22 @@ class Decode:
         self, device: Device, weights: LlamaWeights, cache: PagedCache, requests: int, keys: int, parts: int
     ) -> None:
         self.device, self.weights, self.cache, self.parts = device, weights, cache, parts
-        self.requests, self.keys = requests, cdiv(keys, KEYS) * KEYS
-        shape, count = weights.shape, parts * requests
+        shape, count, config = weights.shape, parts * requests, device.config
+        block = key_block(config, shape.key_width)
+        self.requests, self.keys = requests, cdiv(keys, block) * block
+        self._attention_cores = math.gcd(requests, config.cores)
+        self._attention_program = token_attention_program(
+            config,
+            TokenAttention(
+                requests,
+                self.keys,
+                shape.key_width,
+                shape.heads,
+                math.log2(math.e) / math.sqrt(shape.head),
+                block,
+                self._attention_cores,
+            ),
+        )
         self._tokens, self._positions, self._slots = (device.zeros((1, requests), np.int32) for _ in range(3))
         self._key_slots = device.zeros((requests, self.keys), np.int32)
         self._mask = device.zeros((requests, self.keys), np.float32)
@@ -44,10 +64,13 @@ class Decode:
         self._inner_scales = device.empty((requests, 1), np.float32)
         self._products = device.empty((requests, shape.width), np.float32)
         self._projected = device.empty((requests, shape.projected), np.float32)
-        self._queries = device.empty((requests, shape.heads, shape.key_width), BF16)
-        self._seen = device.empty((requests, shape.key_width, shape.heads), BF16)
+        self._queries = device.zeros((requests, shape.heads, shape.key_width), BF16)
+        self._results = device.empty((requests, shape.key_width, config.array), BF16)
+        self._seen = device.empty((requests, shape.heads_width), BF16)
         self._heads = device.empty((count, shape.heads_width), np.int8)
-        self._gate_up = device.empty((requests, 2 * shape.hidden), np.float32)
+        self._gate_up = device.empty((1, 2 * shape.hidden), np.float32)
+        self._gated = device.empty((requests, shape.hidden), np.float32)
+        self._inverses = device.empty((requests, 1), np.float32)
         self._hidden = device.empty((count, shape.hidden), np.int8)
         self.logits = device.empty((requests, shape.vocabulary), np.float32)
         with device.stream.capture() as self.graph:
@@ -68,8 +91,8 @@ class Decode:
             np.full((1, self.requests), self.cache.idle, np.int32),
         )
         keys = np.full((self.requests, self.keys), self.cache.idle, np.int32)
-        mask = np.full((self.requests, self.keys), -np.inf, np.float32)
-        mask[:, 0] = 0
+        mask = np.zeros((self.requests, self.keys), np.float32)
+        mask[:, 0] = 1
         for table in tables:
             if table is not None:
                 table.check_room(1)
@@ -78,7 +101,7 @@ class Decode:
                 positions[0, number] = table.length
                 slots[0, number] = table.extend(1)[0]
                 keys[number, : table.length] = table.slots()
-                mask[number, : table.length] = 0
+                mask[number, : table.length] = 1
         self._tokens.write(np.asarray(tokens, np.int32)[None])
         for array, values in (
             (self._positions, positions),
@@ -92,22 +115,13 @@ class Decode:
         weights, lanes, epsilon = self.weights, self.device.config.array, self.weights.shape.epsilon
         x, q, parts = folded(self.x, lanes), folded(self._q, lanes), self.parts
         embed[lambda rows: cdiv(self.requests, rows)](self._tokens, weights.embedding, self.x)
-        first = weights.layers[0].attention_norm
-        begin[self.requests](x, folded(first, lanes), q, self._scales, epsilon, parts, rows=1)
+        first = weights.layers[0].attention_norm.weights
+        begin[self.requests](x, folded(first, lanes), q, self._scales, epsilon, parts)
         norms = [layer.attention_norm for layer in weights.layers[1:]] + [weights.norm]
         for number, (layer, norm) in enumerate(zip(weights.layers, norms, strict=True)):
             self._attention(number, layer)
             self._add(layer.feed_norm)
-            layer.gate_up.of_tokens(self._q, self._scales, self._gate_up)
-            gated[self.requests](
-                folded(self._gate_up, lanes),
-                None,
-                None,
-                folded(self._hidden, lanes),
-                self._inner_scales,
-                parts,
-                rows=1,
-            )
+            self._feed_forward(layer)
             layer.down.of_tokens(self._hidden, self._inner_scales, self._products)
             self._add(norm)
         weights.head.of_tokens(self._q, self._scales, self.logits)
@@ -119,43 +133,46 @@ class Decode:
         layer.projection.of_tokens(self._q, self._scales, self._projected)
         heads, requests = shape.heads + 2 * shape.key_heads, self.requests
         projected = self._projected.reshape(requests, heads, shape.head)
-        seen = self._heads.reshape(parts, requests, shape.key_heads, shape.group, shape.head)
-        for number in range(requests):
-            one = slice(number, number + 1)
-            heads_of_token[1](
-                projected[number],
-                weights.cosines,
-                weights.sines,
-                self._positions[:, one],
-                self._slots[:, one],
-                self._queries[number],
-                keys,
-                values,
-                shape.key_heads,
-            )
-            attend[1](
-                self._queries[number],
-                keys.reshape(-1, shape.key_width),
-                values.reshape(-1, shape.key_width),
-                self._key_slots[one],
-                self._mask[one],
-                self._seen[number],
-                shape.key_heads,
-            )
-            heads_quantised[1](self._seen[number], seen[:, number], self._inner_scales[one], parts)
+        turns = projected, weights.cosines, weights.sines, self._positions
+        if requests < SIDE_BY_SIDE:
+            heads_of_token[requests](*turns, self._slots, self._queries, keys, values, shape.key_heads)
+        else:
+            queries_of_tokens[shape.group, shape.key_heads](*turns, self._queries, shape.group)
+            keys_of_tokens[shape.key_heads](*turns, self._slots, keys, values, shape.heads)
+        arguments = [self._queries, keys, values, self._key_slots, self._mask, self._results]
+        self.device.stream.launch(self._attention_program, arguments, (self._attention_cores,))
+        rows_of_heads[shape.key_heads, requests](
+            self._results, self._seen.reshape(requests, shape.key_heads, shape.group, shape.head)
+        )
+        if requests < SIDE_BY_SIDE:
+            lanes = self.device.config.array
+            inputs = folded(self._seen, lanes), folded(self._heads, lanes)
+            rows_quantised[requests](*inputs, self._inner_scales, parts, rows=1)
+        else:
+            inputs = flat(self._seen), flat(self._heads)
+            rows_quantised[lambda rows: cdiv(requests, rows)](*inputs, self._inner_scales, parts)
         layer.output.of_tokens(self._heads, self._inner_scales, self._products)
 
-    def _add(self, norm: Buffer) -> None:
+    def _feed_forward(self, layer: DeviceLayer) -> None:
+        """Up to the input of the product down: the gates of several requests end beside the array."""
+        lanes, parts, hidden = self.device.config.array, self.parts, self.weights.shape.hidden
+        if self.requests == 1:
+            layer.gate_up.of_tokens(self._q, self._scales, self._gate_up)
+            gated[1](folded(self._gate_up, lanes), folded(self._hidden, lanes), self._inner_scales, parts)
+            return
+        layer.gate_up.gated(self._q, self._scales, self._gated, self._inner_scales, self._inverses)
+        to_int8[lambda rows, columns: (cdiv(hidden, columns), 1)](
+            self._gated, None, self._inverses, self._hidden, parts, rows=self.requests
+        )
+
+    def _add(self, norm: Norm) -> None:
         lanes = self.device.config.array
         add[self.requests](
             folded(self._products, lanes),
-            None,
-            None,
             folded(self.x, lanes),
-            folded(norm, lanes),
+            folded(norm.weights, lanes),
             folded(self._q, lanes),
             self._scales,
             self.weights.shape.epsilon,
             self.parts,
-            rows=1,
         )

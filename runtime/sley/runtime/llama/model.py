@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from sley.driver import BadRequest
 from sley.runtime.device.device import Device
+from sley.runtime.kernels.token_attention.problem import key_block
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.checkpoint import Checkpoint
 from sley.runtime.llama.decode import Decode
-from sley.runtime.llama.kernels.attention import KEYS
 from sley.runtime.llama.prompt import Prompt, padded
+from sley.runtime.llama.shape import LlamaShape
 from sley.runtime.llama.weights import LlamaWeights
 
 
@@ -21,7 +22,7 @@ class Llama:
     """Logits of the next token, for one or more requests.
 
     Graphs are captured when they are needed first: of prompts for each multiple of 64 tokens, of single tokens for each
-    number of requests and each power of two of 64 keys.
+    number of requests and each power of two of blocks of keys, 128 on ``base`` with SmolLM2.
 
     Parameters
     ----------
@@ -47,6 +48,7 @@ class Llama:
     ) -> None:
         if prompt_parts not in (1, 2):
             raise BadRequest(f"prompt_parts is {prompt_parts}; activations have 1 or 2 parts")
+        _check_fits(device, checkpoint.shape)
         own = checkpoint.shape.context
         length = min(own, 2048) if context is None else context
         if not 1 <= length <= own:
@@ -91,10 +93,22 @@ class Llama:
         """The graph for a token of so many requests, which see so many keys."""
         if keys > self.weights.context:
             raise BadRequest(f"{keys} tokens of a request; the model was given a context of {self.weights.context}")
-        size = KEYS
+        size = key_block(self.device.config, self.weights.shape.key_width)
         while size < keys:
             size *= 2
         key = requests, min(size, self.weights.context)
         if key not in self._decodes:
             self._decodes[key] = Decode(self.device, self.weights, self.cache, *key, self.TOKEN_PARTS)
         return self._decodes[key]
+
+
+def _check_fits(device: Device, shape: LlamaShape) -> None:
+    """Raises ``BadRequest`` for sizes that programs for the device's chip do not have."""
+    name, lanes = device.config.name, device.config.array
+    if shape.width % (2 * lanes) or shape.head % (2 * lanes):
+        raise BadRequest(
+            f"tokens of {shape.width} elements and heads of {shape.head}; on the chip {name} both are multiples of "
+            f"{2 * lanes}"
+        )
+    if shape.heads > lanes:
+        raise BadRequest(f"{shape.heads} heads of queries; on the chip {name} there are at most {lanes}")

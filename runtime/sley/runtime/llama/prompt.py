@@ -8,27 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sley.driver import BadRequest
-from sley.runtime import blas
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.llama.cache import PagedCache, Table
-from sley.runtime.llama.kernels.feed_forward import gated
-from sley.runtime.llama.kernels.heads import keys_of_prompt, queries_of_prompt
+from sley.runtime.llama.kernels.heads import to_cache
 from sley.runtime.llama.kernels.layout import flat
-from sley.runtime.llama.kernels.residual import add, begin, embed, logits, rows_quantised
-from sley.runtime.llama.weights import DeviceLayer, LlamaWeights
+from sley.runtime.llama.kernels.quantised import to_int8
+from sley.runtime.llama.kernels.residual import embed, norm_scales, rows_quantised
+from sley.runtime.llama.weights import TOKENS, DeviceLayer, Linear, LlamaWeights, Norm
 from sley.runtime.nn.attention import attention
 from sley.runtime.tile.choices import cdiv
-
-ROWS = 64
-"""Tokens of a block; prompts are padded to a multiple."""
-PIECES = 256
-"""Logits of a block."""
 
 
 def padded(tokens: int) -> int:
     """Tokens of the graph that a prompt of so many takes."""
-    return cdiv(tokens, ROWS) * ROWS
+    return cdiv(tokens, TOKENS) * TOKENS
 
 
 class Prompt:
@@ -36,7 +30,7 @@ class Prompt:
 
     Attributes
     ----------
-    tokens: how many it was captured for, a multiple of ``ROWS``. every: whether it has the logits of all tokens, or
+    tokens: how many it was captured for, a multiple of ``TOKENS``. every: whether it has the logits of all tokens, or
     those of the last one. x: [tokens, width] float32, the residual stream. logits: [tokens or 1, vocabulary] float32.
     graph: the launches.
     """
@@ -56,22 +50,17 @@ class Prompt:
         self._tokens, self._slots = (device.zeros((1, self.tokens), np.int32) for _ in range(2))
         self._last = device.zeros((1, 1), np.int32)
         self.x = device.empty((self.tokens, shape.width), np.float32)
-        self._q, self._scales = device.empty((count, shape.width), np.int8), device.empty((self.tokens, 1), np.float32)
-        self._inner_scales = device.empty((self.tokens, 1), np.float32)
-        self._sums = device.empty((count, shape.width), np.int32)
-        self._projected = device.empty((count, shape.projected), np.int32)
-        self._queries = device.empty((shape.heads, self.tokens, shape.head), BF16)
-        self._keys, self._values = (device.empty((shape.key_heads, self.tokens, shape.head), BF16) for _ in range(2))
+        self._q = device.empty((count, shape.width), np.int8)
+        self._scales, self._inner_scales, self._inverses = (
+            device.empty((self.tokens, 1), np.float32) for _ in range(3)
+        )
+        self._projected = device.empty((shape.heads + 2 * shape.key_heads, self.tokens, shape.head), BF16)
         self._seen = device.empty((self.tokens, shape.heads_width), BF16)
         self._heads = device.empty((count, shape.heads_width), np.int8)
-        self._gate_up = device.empty((count, 2 * shape.hidden), np.int32)
+        self._gated = device.empty((self.tokens, shape.hidden), np.float32)
         self._hidden = device.empty((count, shape.hidden), np.int8)
-        outputs = self.tokens if every else 1
-        self._last_x = device.empty((1, shape.width), np.float32)
-        self._last_q = device.empty((parts, shape.width), np.int8)
-        self._last_scale = device.empty((1, 1), np.float32)
-        self._head_sums = device.empty((parts * outputs, shape.vocabulary), np.int32)
-        self.logits = device.empty((outputs, shape.vocabulary), np.float32)
+        self._last_x, self._last_q = device.empty((1, shape.width), np.float32), self._q[:parts]
+        self.logits = device.empty((self.tokens if every else 1, shape.vocabulary), np.float32)
         with device.stream.capture() as self.graph:
             self._run()
 
@@ -96,99 +85,71 @@ class Prompt:
         self._last.write(np.array([[len(tokens) - 1]], np.int32))
 
     def _run(self) -> None:
-        weights, epsilon, parts, x, q = (
-            self.weights,
-            self.weights.shape.epsilon,
-            self.parts,
-            flat(self.x),
-            flat(self._q),
-        )
-
-        def blocks(rows: int) -> int:
-            return cdiv(self.tokens, rows)
-
-        embed[blocks](self._tokens, weights.embedding, self.x)
-        begin[blocks](x, flat(weights.layers[0].attention_norm), q, self._scales, epsilon, parts)
+        weights = self.weights
+        embed[lambda rows: cdiv(self.tokens, rows)](self._tokens, weights.embedding, self.x)
+        self._norm_scales(self.x, weights.layers[0].attention_norm, TOKENS)
         norms = [layer.attention_norm for layer in weights.layers[1:]] + [weights.norm]
+        before = weights.layers[0].attention_norm
         for number, (layer, norm) in enumerate(zip(weights.layers, norms, strict=True)):
+            self._to_int8(self.x, before, self._q)
             self._attention(number, layer)
-            self._add(layer.output.scales, layer.feed_norm)
-            blas.gemm(self._q, layer.gate_up.weights, out=self._gate_up)
-            gated[blocks](
-                flat(self._gate_up),
-                self._scales,
-                flat(layer.gate_up.scales),
-                flat(self._hidden),
-                self._inner_scales,
-                parts,
-            )
-            blas.gemm(self._hidden, layer.down.weights, out=self._sums)
-            self._add(layer.down.scales, norm)
-        head_q, head_scales = self._q, self._scales
-        if not self.every:
-            embed[1](self._last, self.x, self._last_x, rows=1)
-            head_q, head_scales = self._last_q, self._last_scale
-            begin[1](flat(self._last_x), flat(weights.norm), flat(head_q), head_scales, epsilon, parts, rows=1)
-        blas.gemm(head_q, weights.head.weights, out=self._head_sums)
-        rows = 16 if self.every else 1
-        logits[cdiv(weights.shape.vocabulary, PIECES), cdiv(self.logits.shape[0], rows)](
-            flat(self._head_sums),
-            head_scales,
-            flat(weights.head.scales),
-            flat(self.logits),
-            parts,
-            rows=rows,
-            pieces=PIECES,
-        )
+            self._added(self._heads, layer.output, layer.feed_norm)
+            self._to_int8(self.x, layer.feed_norm, self._q)
+            layer.gate_up.gated(self._q, self._scales, self._gated, self._inner_scales, self._inverses)
+            self._to_int8(self._gated, None, self._hidden)
+            self._added(self._hidden, layer.down, norm)
+            before = norm
+        if self.every:
+            self._to_int8(self.x, weights.norm, self._q)
+            weights.head.of_prompt(self._q, self._scales, self.logits)
+            return
+        embed[1](self._last, self.x, self._last_x, rows=1)
+        self._norm_scales(self._last_x, weights.norm, 1)
+        self._to_int8(self._last_x, weights.norm, self._last_q)
+        weights.head.of_tokens(self._last_q, self._scales[:1], self.logits)
 
     def _attention(self, number: int, layer: DeviceLayer) -> None:
-        """Up to the sums of the output's product."""
+        """Up to the parts of the output's product."""
         weights, shape, parts = self.weights, self.weights.shape, self.parts
-        blas.gemm(self._q, layer.projection.weights, out=self._projected)
-        heads = shape.heads + 2 * shape.key_heads
-        sums = self._projected.reshape(-1, heads, shape.head)
-        scales = layer.projection.scales.reshape(heads, shape.head)
-        turns = weights.cosines, weights.sines
-        queries_of_prompt[lambda rows: (self.tokens // rows, shape.heads)](
-            sums, self._scales, scales, *turns, self._queries, parts
+        turned = shape.heads + shape.key_heads
+        layer.projection.heads(self._q, self._scales, self._projected, (weights.cosines, weights.sines), turned)
+        keys, values = self._projected[shape.heads : turned], self._projected[turned:]
+        to_cache[lambda rows: (self.tokens // rows, shape.key_heads)](
+            keys, values, self._slots, self.cache.keys[number], self.cache.values[number]
         )
-        keys_of_prompt[lambda rows: (self.tokens // rows, shape.key_heads)](
-            sums,
-            self._scales,
-            scales,
-            *turns,
-            self._slots,
-            self._keys,
-            self._values,
-            self.cache.keys[number],
-            self.cache.values[number],
-            shape.heads,
-            parts,
-        )
-        queries = self._queries.reshape(shape.key_heads, shape.group, self.tokens, shape.head)
+        queries = self._projected[: shape.heads].reshape(shape.key_heads, shape.group, self.tokens, shape.head)
         seen = self._seen.reshape(self.tokens, shape.key_heads, shape.group, shape.head)
         for member in range(shape.group):
             attention(
                 queries[None, :, member],
-                self._keys[None],
-                self._values[None],
+                keys[None],
+                values[None],
                 causal=True,
                 out=seen[:, :, member].transpose(1, 0, 2)[None],
             )
-        rows_quantised[lambda rows: cdiv(self.tokens, rows)](
-            flat(self._seen), flat(self._heads), self._inner_scales, parts
-        )
-        blas.gemm(self._heads, layer.output.weights, out=self._sums)
+        rows_quantised[lambda rows: self.tokens // rows](flat(self._seen), flat(self._heads), self._inner_scales, parts)
 
-    def _add(self, scales: Buffer, norm: Buffer) -> None:
-        add[lambda rows: cdiv(self.tokens, rows)](
-            flat(self._sums),
-            self._inner_scales,
-            flat(scales),
-            flat(self.x),
-            flat(norm),
-            flat(self._q),
-            self._scales,
+    def _norm_scales(self, x: Buffer, norm: Norm, rows: int) -> None:
+        """Scales of the norm of tokens of x, and what makes int8 of x times its weights."""
+        count, lanes = x.shape[0], self.device.config.array
+        norm_scales[cdiv(count, rows)](
+            x,
+            norm.weights,
+            self._scales[:count],
+            self._inverses[:count],
             self.weights.shape.epsilon,
             self.parts,
+            lanes,
+            rows=rows,
         )
+
+    def _to_int8(self, x: Buffer, norm: Norm | None, q: Buffer) -> None:
+        """Tokens of x, times a norm's weights if there is one, by what is known to make int8 of them."""
+        count, width = x.shape
+        to_int8[lambda rows, columns: (cdiv(width, columns), cdiv(count, rows))](
+            x, None if norm is None else norm.weights, self._inverses[:count], q, self.parts
+        )
+
+    def _added(self, x: Buffer, linear: Linear, norm: Norm) -> None:
+        """The residual stream and a product; the scales of its norm."""
+        linear.added(x, self._inner_scales, self.x, self._scales, self._inverses, norm, self.weights.shape.epsilon)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +15,37 @@ from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.kernels.few_rows.program import FewRows, few_rows_program
 from sley.runtime.kernels.few_rows.weights import pack
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+from sley.runtime.kernels.many_rows.program import many_rows_program
 from sley.runtime.llama.checkpoint import Checkpoint, Floats, Layer
 from sley.runtime.llama.shape import LlamaShape
 
 SMALLEST = float(2.0**-100)
 
 
+TOKENS = 64
+"""Tokens of a prompt are a multiple, and cores take as many each."""
+AT_A_TIME = 1024
+"""Tokens of a launch, whose scales are in the accumulators."""
+
+
 @dataclass(frozen=True)
-class Linear:
-    """On a device: weights [inputs, outputs] int8, the same as the array takes them, scales [1, outputs] float32."""
+class Norm:
+    """On a device: weights of a norm [1, width] float32, and their magnitudes."""
 
     weights: Buffer
+    magnitudes: Buffer
+
+    @classmethod
+    def of(cls, device: Device, values: Floats) -> Norm:
+        """Of [width] in float32."""
+        return cls(device.array(values[None]), device.array(np.abs(values[None])))
+
+
+@dataclass(frozen=True)
+class Linear:
+    """On a device: weights of int8 as the array takes them, see ``few_rows.weights``; scales [1, outputs] float32."""
+
     packed: Buffer
     scales: Buffer
 
@@ -36,14 +59,69 @@ class Linear:
                 f"{device.config.array}"
             )
         packed = device.array(pack(device.config, numbers))
-        return cls(device.array(np.ascontiguousarray(numbers.T)), packed, device.array(scales[None]))
+        return cls(packed, device.array(scales[None]))
 
     def of_tokens(self, x: Buffer, scales: Buffer, out: Buffer) -> None:
         """out [tokens, outputs] float32 = x [parts · tokens, inputs] int8, with the scales of tokens, of few tokens."""
-        device = Device.of(x)
-        problem = FewRows(out.shape[0], x.shape[0] // out.shape[0], self.packed.shape[0], x.shape[1])
-        program = few_rows_program(device.config, problem)
+        device, rows = Device.of(x), out.shape[0]
+        shape = rows, x.shape[0] // rows, self.packed.shape[0], x.shape[1]
+        if rows > 1:
+            program = many_rows_program(device.config, ManyRows(*shape))
+        else:
+            program = few_rows_program(device.config, FewRows(*shape))
         device.stream.launch(program, [x, scales, self.packed, self.scales, out], (1,))
+
+    def of_prompt(self, x: Buffer, scales: Buffer, out: Buffer) -> None:
+        """The same of many tokens, a multiple of 64."""
+        self._rows(Ending.SCALED, x, [scales, out])
+
+    def gated(self, x: Buffer, scales: Buffer, out: Buffer, next_scales: Buffer, inverses: Buffer) -> None:
+        """out = silu(first half of the products) · second half, of many tokens; the scale of each, and what makes int8
+        of it [tokens, 1]."""
+        self._rows(Ending.GATED, x, [scales, out, next_scales, inverses])
+
+    def added(
+        self, x: Buffer, scales: Buffer, out: Buffer, next_scales: Buffer, inverses: Buffer, norm: Norm, epsilon: float
+    ) -> None:
+        """out += products, of many tokens; the scale of the norm of each, and what makes int8 of it times the norm's
+        weights."""
+        self._rows(Ending.ADDED, x, [scales, out, next_scales, inverses], [norm.magnitudes], epsilon)
+
+    def _rows(
+        self, ending: Ending, x: Buffer, rows: list[Buffer], others: Sequence[Buffer] = (), epsilon: float = 0.0
+    ) -> None:
+        """``rows``: arrays with a row for each token, the scales of x first."""
+        whole = rows[0].shape[0]
+        for first, tokens in _pieces(whole):
+            scales, *results = [array[first : first + tokens] for array in rows]
+            problem = self._problem(ending, x, tokens, whole, epsilon=epsilon)
+            self._launch(problem, [x[first:], scales, self.packed, self.scales, *results, *others])
+
+    def heads(self, x: Buffer, scales: Buffer, out: Buffer, tables: Sequence[Buffer], turned: int) -> None:
+        """out [heads, tokens, head] bfloat16 = products of many tokens, which are at positions from 0 on; the first
+        heads, so many, are turned by tables, cosines and sines [positions, head / 2]."""
+        whole, head = out.shape[1:]
+        for first, tokens in _pieces(whole):
+            problem = self._problem(Ending.TURNED, x, tokens, whole, head=head, turned=turned)
+            rows = slice(first, first + tokens)
+            arguments = [x[first:], scales[rows], self.packed, self.scales, out[:, first:], *(t[rows] for t in tables)]
+            self._launch(problem, arguments)
+
+    def _problem(self, ending: Ending, x: Buffer, tokens: int, whole: int, **more: Any) -> ManyRows:
+        """For some tokens of ``whole``."""
+        cores = 1 if tokens % TOKENS else math.gcd(tokens // TOKENS, Device.of(x).config.cores)
+        parts = x.shape[0] // whole
+        return ManyRows(tokens, parts, self.packed.shape[0], x.shape[1], ending, cores=cores, apart=whole, **more)
+
+    def _launch(self, problem: ManyRows, arguments: Sequence[Buffer]) -> None:
+        device = Device.of(self.packed)
+        device.stream.launch(many_rows_program(device.config, problem), arguments, (problem.cores,))
+
+
+def _pieces(tokens: int) -> Iterator[tuple[int, int]]:
+    """Of each launch for so many tokens, the first one and how many."""
+    for first in range(0, tokens, AT_A_TIME):
+        yield first, min(AT_A_TIME, tokens - first)
 
 
 def quantised(values: Floats) -> tuple[NDArray[np.int8], Floats]:
@@ -56,10 +134,10 @@ def quantised(values: Floats) -> tuple[NDArray[np.int8], Floats]:
 class DeviceLayer:
     """A layer. Products of the same input are one: queries, keys and values, and gate and up."""
 
-    attention_norm: Buffer
+    attention_norm: Norm
     projection: Linear
     output: Linear
-    feed_norm: Buffer
+    feed_norm: Norm
     gate_up: Linear
     down: Linear
 
@@ -67,10 +145,10 @@ class DeviceLayer:
     def of(cls, device: Device, layer: Layer) -> DeviceLayer:
         """A layer of a checkpoint."""
         return cls(
-            device.array(layer.attention_norm[None]),
+            Norm.of(device, layer.attention_norm),
             Linear.of(device, np.concatenate([layer.query, layer.key, layer.value])),
             Linear.of(device, layer.output),
-            device.array(layer.feed_norm[None]),
+            Norm.of(device, layer.feed_norm),
             Linear.of(device, np.concatenate([layer.gate, layer.up])),
             Linear.of(device, layer.down),
         )
@@ -90,7 +168,7 @@ class LlamaWeights:
         self.context = context or self.shape.context
         self.embedding = device.array(checkpoint.embedding.astype(BF16))
         self.layers = tuple(DeviceLayer.of(device, layer) for layer in checkpoint.layers)
-        self.norm = device.array(checkpoint.norm[None])
+        self.norm = Norm.of(device, checkpoint.norm)
         self.head = Linear.of(device, checkpoint.head)
         pairs = np.arange(self.shape.head // 2)
         angles = np.arange(self.context)[:, None] * self.shape.rotary_base ** (-2 * pairs / self.shape.head)

@@ -1,61 +1,17 @@
-"""Attention of a token to those before it, in the cache."""
+"""Results of attention to the cache, as rows of tokens."""
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-import numpy as np
-
-from sley.runtime.llama.kernels import layout
-from sley.runtime.llama.kernels.quantised import scale_of, store_parts
 from sley.runtime.tile import language as tile
 
-KEYS = 64
-"""Keys of a round, whose softmax is joined with those before: bits depend on it."""
-
 
 @tile.kernel
-def attend(queries: Any, keys: Any, values: Any, slots: Any, mask: Any, out: Any, key_heads: int) -> None:
-    """softmax(q · k^T / sqrt(head)) · v of each head, rounded to bfloat16.
-
-    Heads are lanes: scores have a row for each key, so the softmax goes along rows, and the array keeps queries, then
-    powers, while keys and values pass.
-
-    queries: [heads, key heads · head] bfloat16, of each head zeros but in the columns of its own key head. keys,
-    values: [slots, key heads · head] bfloat16. slots: [1, keys] int32, where keys are, in bytes from the first slot on;
-    mask: [1, keys] float32, 0, or -inf where there is none. out: [key heads · head, heads] bfloat16; of a head the rows
-    of its own key head count.
-    """
-    heads, width = queries.shape
-    factor = math.log2(math.e) / math.sqrt(width // key_heads)
-    query = tile.load(queries, (0, 0), (heads, width)).T
-    most, total = tile.full((1, heads), -float("inf")), tile.zeros((1, heads))
-    result = tile.zeros((width, heads))
-    for first in range(0, slots.shape[1], KEYS):
-        numbers = tile.load(slots, (0, first), (1, KEYS))
-        scores = tile.dot(tile.gather(keys, (0, 0), numbers, width, in_bytes=True), query)
-        scores = scores + tile.load(mask, (0, first), (KEYS, 1), axes=(1, None))
-        higher = tile.maximum(most, scores.max(0))
-        powers, faded = tile.exp2((scores - higher) * factor), tile.exp2((most - higher) * factor)
-        total = total * faded + powers.sum(0)
-        seen = tile.gather(values, (0, 0), numbers, width, in_bytes=True).T
-        result = result * faded + tile.dot(seen, powers.to(queries.dtype))
-        most = higher
-    tile.store(out, (0, 0), (result * tile.reciprocal(total)).to(out.dtype))
-
-
-@tile.kernel
-def heads_quantised(seen: Any, q: Any, scales: Any, parts: int) -> None:
-    """What ``attend`` gave to q [parts, key heads, heads of each, head] int8 and scales [1, 1]."""
-    key_heads, group, head = q.shape[1:]
-    peak = tile.zeros((1, 1))
-    for own in range(key_heads):
-        mine = tile.load(seen, (own * head, own * group), (group, head), axes=(1, 0))
-        peak = tile.maximum(peak, layout.largest(mine.to(np.float32), True))
-    scale = scale_of(peak, parts)
-    tile.store(scales, (0, 0), scale)
-    inverse = tile.reciprocal(scale)
-    for own in range(key_heads):
-        mine = tile.load(seen, (own * head, own * group), (group, head), axes=(1, 0)).to(np.float32)
-        store_parts(q, (0, own, 0, 0), mine, inverse, parts, axes=(2, 3))
+def rows_of_heads(results: Any, seen: Any) -> None:
+    """Results of ``token_attention`` [requests, key heads · head, lanes] to seen [requests, key heads, heads of each,
+    head], both bfloat16; each block of the grid is a key head of a request."""
+    own, request = tile.block_id(0), tile.block_id(1)
+    group, head = seen.shape[2:]
+    mine = tile.load(results, (request, own * head, own * group), (group, head), axes=(2, 1))
+    tile.store(seen, (request, own, 0, 0), mine, axes=(2, 3))

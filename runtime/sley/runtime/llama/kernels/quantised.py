@@ -1,4 +1,4 @@
-"""Tokens of fp32 as one or two rows of int8, and sums of their products as fp32 again; parts of tile kernels.
+"""Tokens of fp32 as one or two rows of int8.
 
 With one part, x is q · s, s being the largest |x| of the token by 127. With two, x is (128 · high + low) · s, s being
 the largest by 127 · 128: 15 bits. In memory the high parts of all tokens come first, then the low ones, so a product of
@@ -36,30 +36,28 @@ def store_parts(q: Any, place: tuple[Any, ...], x: Any, inverse: Any, parts: int
     tile.store(q, (row + q.shape[0] // 2, *others), (units - high * HIGH).to(np.int8), **axes)
 
 
-def quantise(q: Any, scales: Any, row: Any, x: Any, parts: int) -> None:
-    """Writes tokens x to q from ``row`` on, and their scales to scales [tokens, 1]."""
+def quantise(q: Any, scales: Any, row: Any, x: Any, parts: int, factor: Any = None) -> None:
+    """Writes tokens x to q from ``row`` on, and their scales, times ``factor`` if given, to scales [tokens, 1]."""
     scale = scale_of(layout.largest(x, layout.is_folded(q)), parts)
-    tile.store(scales, (row, 0), scale)
+    tile.store(scales, (row, 0), scale if factor is None else factor * scale)
     where, axes = layout.place(q, row)
     store_parts(q, where, x, tile.reciprocal(scale), parts, **axes)
 
 
-def in_fp32(high: Any, low: Any, scale: Any, weights: Any) -> Any:
-    """Sums of int8, of both parts or, if ``low`` is None, of one, times the scales of tokens and of outputs."""
-    total = high.to(np.float32)
-    if low is not None:
-        total = total * HIGH + low.to(np.float32)
-    return total * scale * weights
-
-
-def products(
-    sums: Any, scales: Any, weights: Any, row: Any, rows: int, parts: int, first: Any = 0, count: int | None = None
-) -> Any:
-    """Products of tokens in fp32; of their rows, or columns, ``count`` from ``first`` on. Without scales and weights
-    sums are such products already."""
-    if scales is None:
-        return layout.load(sums, row, rows, first, count)
-    scale = tile.load(scales, (row, 0), (1 if layout.is_folded(sums) else rows, 1))
-    high = layout.load(sums, row, rows, first, count)
-    low = layout.load(sums, row + sums.shape[0] // 2, rows, first, count) if parts == 2 else None
-    return in_fp32(high, low, scale, layout.load_shared(weights, first, count))
+@tile.kernel
+def to_int8(
+    x: Any,
+    norm: Any,
+    inverses: Any,
+    q: Any,
+    parts: int,
+    rows: int = tile.choice(1, 32, 64),
+    columns: int = tile.choice(32, 64, 256, 512),
+) -> None:
+    """x [tokens, width], times the weights of a norm [1, width] if there is one, times what a token is multiplied by to
+    be int8 [tokens, 1], to q [parts · tokens, width]."""
+    row, column = tile.block_id(1) * rows, tile.block_id(0) * columns
+    values = tile.load(x, (row, column), (rows, columns))
+    if norm is not None:
+        values = values * tile.load(norm, (0, column), (1, columns))
+    store_parts(q, (row, column), values, tile.load(inverses, (row, 0), (rows, 1)), parts)

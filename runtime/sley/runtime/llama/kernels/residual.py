@@ -1,6 +1,7 @@
 """The residual stream: where it begins, what is added to it, and its norm as the next product takes it.
 
-Arrays of tokens have three axes, see ``layout``.
+A norm is x · weights · root, root being 1 / sqrt(mean of x² + epsilon). Tokens become int8 without the root, by which
+their scale is multiplied.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from sley.runtime.llama.kernels import layout
-from sley.runtime.llama.kernels.quantised import products, quantise
+from sley.runtime.llama.kernels.quantised import quantise, scale_of
 from sley.runtime.tile import language as tile
 
 ROWS = tile.choice(1, 2, 4, 8, 16)
@@ -25,53 +26,50 @@ def embed(tokens: Any, embedding: Any, x: Any, rows: int = ROWS) -> None:
 
 
 @tile.kernel
-def begin(x: Any, norm: Any, q: Any, scales: Any, epsilon: float, parts: int, rows: int = ROWS) -> None:
-    """The norm of x to q and scales."""
-    row = tile.block_id() * rows
-    quantise(q, scales, row, normed(layout.load(x, row, rows), norm, epsilon), parts)
+def norm_scales(
+    x: Any, norm: Any, scales: Any, inverses: Any, epsilon: float, parts: int, lanes: int, rows: int = 1
+) -> None:
+    """Of the norm of x [tokens, width], scales [tokens, 1] and what makes int8 of x · norm [tokens, 1]. Squares are
+    summed as the programs of prompts do it: lanes of even and of odd blocks apart."""
+    row, shape = tile.block_id() * rows, (rows, lanes)
+    even, odd, most = tile.zeros(shape), tile.zeros(shape), tile.zeros(shape)
+    for column in range(0, x.shape[1], 2 * lanes):
+        one, other = tile.load(x, (row, column), shape), tile.load(x, (row, column + lanes), shape)
+        even, odd = even + one * one, odd + other * other
+        first, second = [tile.load(norm, (0, column + at), (1, lanes)) for at in (0, lanes)]
+        a, b = one * first, other * second
+        most = tile.maximum(most, tile.maximum(tile.maximum(a, -a), tile.maximum(b, -b)))
+    scale = scale_of(most.max(1), parts)
+    root = tile.rsqrt((even + odd).sum(1) * (1 / x.shape[1]) + epsilon)
+    tile.store(scales, (row, 0), root * scale)
+    tile.store(inverses, (row, 0), tile.reciprocal(scale))
 
 
 @tile.kernel
-def add(
-    sums: Any,
-    scales: Any,
-    weights: Any,
-    x: Any,
-    norm: Any,
-    q: Any,
-    next_scales: Any,
-    epsilon: float,
-    parts: int,
-    rows: int = ROWS,
-) -> None:
-    """x += products; its norm to q and next_scales."""
-    row = tile.block_id() * rows
-    values = layout.load(x, row, rows) + products(sums, scales, weights, row, rows, parts)
+def begin(x: Any, norm: Any, q: Any, scales: Any, epsilon: float, parts: int) -> None:
+    """The norm of single tokens x to q and scales; arrays have three axes, see ``layout``."""
+    row = tile.block_id()
+    _normed(layout.load(x, row, 1), norm, q, scales, epsilon, parts)
+
+
+@tile.kernel
+def add(products: Any, x: Any, norm: Any, q: Any, scales: Any, epsilon: float, parts: int) -> None:
+    """x += products, of single tokens; the norm of x to q and scales."""
+    row = tile.block_id()
+    values = layout.load(x, row, 1) + layout.load(products, row, 1)
     place, axes = layout.place(x, row)
     tile.store(x, place, values, **axes)
-    quantise(q, next_scales, row, normed(values, norm, epsilon), parts)
+    _normed(values, norm, q, scales, epsilon, parts)
 
 
-def normed(x: Any, norm: Any, epsilon: float) -> Any:
-    """x · rsqrt(mean of x² + epsilon) · norm, of each token."""
+def _normed(x: Any, norm: Any, q: Any, scales: Any, epsilon: float, parts: int) -> None:
     _, rows, columns = norm.shape
     mean = layout.total(x * x, rows > 1) * (1 / (rows * columns))
-    return x * tile.rsqrt(mean + epsilon) * layout.load_shared(norm)
+    quantise(q, scales, tile.block_id(), x * layout.load_shared(norm), parts, tile.rsqrt(mean + epsilon))
 
 
 @tile.kernel
-def logits(
-    sums: Any, scales: Any, weights: Any, out: Any, parts: int, rows: int = 1, pieces: int = tile.choice(64, 128)
-) -> None:
-    """Products of the head in fp32, so many rows, or columns, at a time."""
-    row, piece = tile.block_id(1) * rows, tile.block_id(0) * pieces
-    values = products(sums, scales, weights, row, rows, parts, piece, pieces)
-    folded = layout.is_folded(out)
-    tile.store(out, (row, piece, 0) if folded else (row, 0, piece), values, axes=(1, 2) if folded else (0, 2))
-
-
-@tile.kernel
-def rows_quantised(x: Any, q: Any, scales: Any, parts: int, rows: int = ROWS) -> None:
-    """Tokens of bfloat16 to q and scales."""
+def rows_quantised(x: Any, q: Any, scales: Any, parts: int, rows: int = tile.choice(1, 4, 8, 16, 32)) -> None:
+    """Tokens of bfloat16 [tokens, width] to q [parts · tokens, width] and scales [tokens, 1]."""
     row = tile.block_id() * rows
     quantise(q, scales, row, layout.load(x, row, rows).to(np.float32), parts)

@@ -1,0 +1,91 @@
+"""What becomes of the sums of a group, in the half of the accumulators in which they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sley.abi.instructions import Space, VectorRow
+from sley.runtime.assembler.operands import Register, Semaphore, Semaphores
+from sley.runtime.kernels.many_rows import chains
+from sley.runtime.kernels.many_rows.problem import Ending
+from sley.runtime.kernels.many_rows.writer import Writer
+
+
+def scale(
+    w: Writer,
+    sums: Register,
+    factor: int,
+    wait: Semaphores = (),
+    signal: Semaphores = (),
+    out: Register | None = None,
+    free: Semaphores = (),
+) -> None:
+    """Sums of the group's half to products in fp32, in place or, when that is ``free``, in ``out``; ``factor``: the row
+    of their scales in the operands."""
+    k, at, parts = w.k, w.at, w.problem.parts
+    with k.scratch("row") as (row,):
+        k.add(row, w.half, at.operands + factor)
+        k.vrow(VectorRow.SCALE, row, wait=wait)
+        wait = ()
+        if parts == 2:
+            w.vector(chains.HIGH, sums, sums, integer=True)
+            k.add(row, sums, at.tokens)
+            w.vector(chains.JOINED, row, sums, sums, integer=True)
+        k.add(row, w.half, w.token_row)
+        w.vector(chains.SCALED, sums, out or sums, row, integer=parts == 1, wait=free, signal=signal)
+
+
+def _store(w: Writer, rows: Register, free: Semaphore) -> None:
+    with w.k.scratch("address") as (address,):
+        w.k.add(address, w.out, w.column)
+        w.k.store(address, rows, w.at.tokens, space=Space.ACCUMULATOR, wait=w.done, signal=free)
+
+
+def scaled(w: Writer) -> None:
+    """Products are the result."""
+    k, at = w.k, w.at
+    with k.scratch("sums out") as (sums, out):
+        k.add(sums, w.half, at.sums)
+        k.add(out, w.half, at.products)
+        signals = (w.done, w.operands_free, w.sum_free)
+        scale(w, sums, 0, (w.summed, w.operands_full), signals, out, w.products_free)
+        _store(w, out, w.products_free)
+
+
+def gated(w: Writer) -> None:
+    """silu(first) · second, and its largest magnitudes."""
+    k, at = w.k, w.at
+    with k.scratch("gate up peaks") as (gate, up, peaks):
+        k.add(gate, w.half, at.sums)
+        k.add(up, w.half, at.sums + at.rows)
+        k.add(peaks, w.half, at.peaks)
+        scale(w, gate, 0, (w.summed, w.operands_full))
+        scale(w, up, 1, signal=w.operands_free)
+        w.vector(chains.SILU, gate, gate)
+        w.vector(chains.TIMES, gate, gate, up)
+        w.vector(chains.PEAK, gate, peaks, peaks, signal=w.done)
+        _store(w, gate, w.sum_free)
+
+
+def added(w: Writer) -> None:
+    """The result and products; sums of its squares, and largest magnitudes of it times the norm's weights."""
+    k, at = w.k, w.at
+    with k.scratch("x other") as (x, other):
+        k.add(x, w.half, at.operands + 2)
+        k.add(other, w.half, at.sums)
+        scale(w, other, 0, (w.summed, w.operands_full))
+        w.vector(chains.PLUS, other, x, x)
+        k.add(other, w.half, at.squares)
+        w.vector(chains.SQUARES, x, other, other)
+        k.add(other, w.half, at.operands + 1)
+        k.vrow(VectorRow.ROW2, other)
+        k.add(other, w.half, at.peaks)
+        w.vector(chains.NORM_PEAK, x, other, other, signal=(w.done, w.sum_free))
+        _store(w, x, w.operands_free)
+
+
+ENDINGS: dict[Ending, Callable[[Writer], None]] = {
+    Ending.SCALED: scaled,
+    Ending.ADDED: added,
+    Ending.GATED: gated,
+}

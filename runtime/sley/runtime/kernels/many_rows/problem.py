@@ -1,0 +1,83 @@
+"""What a product of many rows of int8 with packed weights computes, and what becomes of its sums."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from sley.abi.config import ChipConfig
+
+
+class Ending(Enum):
+    """What becomes of products, which are in fp32.
+
+    SCALED: they are the result. ADDED: they are added to the result, and each row of that gets the scale of its RMS
+    norm. GATED: there are two for each output, and silu(first) · second is the result, whose rows get a scale. TURNED:
+    they are heads, the first ones of which are turned by the position of their token; the result is bfloat16.
+    """
+
+    SCALED = "scaled"
+    TURNED = "turned"
+    ADDED = "added"
+    GATED = "gated"
+
+
+@dataclass(frozen=True)
+class ManyRows:
+    """A problem.
+
+    Attributes
+    ----------
+    tokens, parts: rows of the result; parts of int8 of each. The low parts are behind all high ones, and a row is
+        128 · high + low.
+    blocks, inputs: outputs of the product in blocks of N; inputs.
+    ending, epsilon: what becomes of products; what a norm adds to the mean of squares.
+    cores: blocks of the grid, which take as many tokens each.
+    apart: rows from the high part of a token to its low part, and of TURNED from a head of the result to the next one;
+        by default ``tokens``.
+    head, turned: elements of a head; heads that are turned.
+    """
+
+    tokens: int
+    parts: int
+    blocks: int
+    inputs: int
+    ending: Ending = Ending.SCALED
+    epsilon: float = 0.0
+    cores: int = 1
+    apart: int | None = None
+    head: int = 0
+    turned: int = 0
+
+    @property
+    def together(self) -> int:
+        """Blocks that an ending takes at a time."""
+        return 2 if self.ending in (Ending.GATED, Ending.TURNED) else 1
+
+    @property
+    def groups(self) -> int:
+        """Groups of blocks."""
+        return self.blocks // self.together
+
+    @property
+    def rows_apart(self) -> int:
+        """``apart``, or what it is by default."""
+        return self.apart or self.tokens
+
+    def pairs(self, config: ChipConfig) -> int:
+        """Groups behind each other: from the first block of a group to its second one, and in a head of TURNED."""
+        return self.head // (2 * config.array) if self.ending is Ending.TURNED else self.groups
+
+    @property
+    def gives_scales(self) -> bool:
+        """Whether the ending gives the scales of a row of the result."""
+        return self.ending in (Ending.ADDED, Ending.GATED)
+
+    @property
+    def name(self) -> str:
+        """Of its program."""
+        return f"many_rows_{self.ending.value}_{self.tokens}x{self.parts}_{self.blocks}x{self.inputs}"
+
+    def tiles(self, config: ChipConfig) -> int:
+        """Scratchpad rows of a row of activations."""
+        return -(-self.inputs // config.fold_depth())

@@ -1,0 +1,203 @@
+"""The program of a product of many rows of int8 with packed weights, whose ending runs beside the array.
+
+A band of tokens is in the scratchpad, and the weights of all outputs pass by, a group of blocks of N outputs at a time.
+The array takes as many cycles for a tile as the band has rows. While it works on a group, the vector unit does to the
+sums of the one before what the ``Ending`` says, and Store writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit
+from sley.abi.instructions import Space
+from sley.abi.types import ElementType
+from sley.runtime.assembler.kernel import KernelBuilder
+from sley.runtime.assembler.operands import Register
+from sley.runtime.device.program import Program
+from sley.runtime.kernels.few_rows.program import HIGH as HIGH_UNIT
+from sley.runtime.kernels.many_rows.chains import chains_of
+from sley.runtime.kernels.many_rows.endings import ENDINGS
+from sley.runtime.kernels.many_rows.placement import place
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+from sley.runtime.kernels.many_rows.statistics import begin, finish
+from sley.runtime.kernels.many_rows.turned import (
+    load_tables,
+    next_band,
+    next_head,
+    next_pair,
+    next_tables,
+    rounded,
+    turned,
+)
+from sley.runtime.kernels.many_rows.writer import Writer, bits
+
+
+@lru_cache(maxsize=256)
+def many_rows_program(config: ChipConfig, problem: ManyRows) -> Program:
+    """The program; its arguments are the addresses of x [parts · tokens, inputs] int8, the scales of its tokens, the
+    packed weights, the scales of outputs, and the result [tokens, outputs]; with an ending that gives scales, those
+    [tokens] and what rows are multiplied by to be int8 [tokens]; of ADDED at last the magnitudes of the norm's weights
+    [outputs], of TURNED the cosines and sines of tokens [tokens, head / 2]. All but x and weights are fp32; the result
+    of TURNED is [heads, tokens, head] bfloat16.
+
+    Raises ``KernelError`` if it has no room.
+    """
+    k = KernelBuilder(problem.name, config)
+    w = Writer(k, config, problem, place(config, problem))
+    _start(w)
+    _walk(w)
+    k.end()
+    return k.build()
+
+
+def _start(w: Writer) -> None:
+    """The scales of all tokens, the first band, the first weights. What goes to the accumulators comes first, as Load
+    would wait for the array later."""
+    k, at, p = w.k, w.at, w.problem
+    tokens = p.tokens // p.cores
+    k.set(Unit.LOAD, run_bytes=4 * tokens, chunks=-(-tokens // w.n))
+    with k.scratch("row") as (row,):
+        for half in (0, at.half):
+            k.mov(row, half + at.scales)
+            k.load(w.scales, row, 1, space=Space.ACCUMULATOR)
+    if p.gives_scales:
+        begin(w)
+    if p.ending is Ending.TURNED:
+        for half in (0, 1):
+            load_tables(w, half)
+    _load_band(w)
+    with k.loop(min(at.slots, at.bands * p.groups)):
+        _load_weights(w)
+    w.set_store()
+    k.set(Unit.VECTOR, b_stride=1, out_stride=1, a_stride=1)
+    k.set(Unit.VECTOR, splat0=bits(HIGH_UNIT), splat1=0x7FFFFFFF)
+    for chain in chains_of(p):
+        k.chain(chain)
+    k.mov(w.token_row, at.scales)
+
+
+def _walk(w: Writer) -> None:
+    k, at, p = w.k, w.at, w.problem
+    with k.loop(at.bands):
+        k.empty(Unit.MATRIX, wait=w.x_full)
+        if at.x_slots > 1:
+            with k.if_(w.bands_left, "!=", 0):
+                _load_band(w)
+        if p.ending is Ending.TURNED:
+            _heads(w)
+        else:
+            with k.loop(p.groups):
+                _group(w, ENDINGS[p.ending])
+                k.add(w.column, w.column, 4 * w.n)
+            k.add(w.out, w.out, at.tokens * w.pitch)
+        k.empty(Unit.MATRIX, signal=w.x_free)
+        if p.gives_scales:
+            finish(w)
+        k.mov(w.column, 0)
+        k.add(w.token_row, w.token_row, at.tokens // w.n)
+        w.next(w.read_x, 0, at.x_rows, at.x_slots)
+        if at.x_slots == 1:
+            with k.if_(w.bands_left, "!=", 0):
+                _load_band(w)
+
+
+def _heads(w: Writer) -> None:
+    """Heads that are turned, then the others, meanwhile the tables of the next band."""
+    k, p, pairs = w.k, w.problem, w.problem.pairs(w.config)
+    others = p.groups // pairs - p.turned
+    k.empty(Unit.VECTOR, wait=w.tables_full)
+    with k.loop(p.turned):
+        with k.loop(pairs):
+            _group(w, turned)
+            next_pair(w)
+        next_head(w)
+    k.empty(Unit.VECTOR, signal=w.tables_free)
+    with k.scratch("left") as (left,):
+        k.mov(left, others * pairs)
+        with k.loop(others):
+            with k.loop(pairs):
+                _group(w, rounded, lambda: next_tables(w, left, others * pairs))
+                next_pair(w)
+            next_head(w)
+    next_band(w)
+
+
+def _group(w: Writer, ending: Callable[[Writer], None], load: Callable[[], None] | None = None) -> None:
+    """A group of blocks; ``load`` asks for more behind its operands."""
+    w.load_operands()
+    if load is not None:
+        load()
+    with w.k.if_(w.loads_left, "!=", 0):
+        _load_weights(w)
+    _multiply(w)
+    ending(w)
+    w.toggle()
+
+
+def _load_band(w: Writer) -> None:
+    """Chunk c of row r at c · rows + r, low parts behind the high ones."""
+    k, at, p = w.k, w.at, w.problem
+    k.set(Unit.LOAD, run_bytes=p.inputs, mem_stride=p.inputs, chunks=p.tiles(w.config), chunk_stride=at.rows)
+    k.set(Unit.LOAD, local_stride=1, count2=p.parts, mem_stride2=p.rows_apart * p.inputs, local_stride2=at.tokens)
+    k.load(w.x, w.load_x, at.tokens, wait=w.x_free, signal=w.x_full)
+    k.add(w.x, w.x, at.tokens * p.inputs)
+    w.next(w.load_x, 0, at.x_rows, at.x_slots)
+    k.sub(w.bands_left, w.bands_left, 1)
+    w.set_weights()
+
+
+def _load_weights(w: Writer) -> None:
+    """Those of the next group, as far ahead as there are slots."""
+    k, at, p = w.k, w.at, w.problem
+    k.load(w.weights, w.load_slot, 1, wait=w.w_free, signal=w.w_full)
+    k.add(w.weights, w.weights, w.block_bytes)
+    w.next(w.load_slot, at.first_slot, p.together * at.block_rows, at.slots)
+    k.sub(w.loads_left, w.loads_left, 1)
+    if w.head_left is not None:
+        pairs = p.pairs(w.config)
+        k.sub(w.head_left, w.head_left, 1)
+        with k.if_(w.head_left, "==", 0):
+            k.add(w.weights, w.weights, pairs * w.block_bytes)
+            k.mov(w.head_left, pairs)
+    k.sub(w.band_left, w.band_left, 1)
+    with k.if_(w.band_left, "==", 0):
+        k.sub(w.weights, w.weights, w.band_bytes)
+        k.mov(w.band_left, p.groups)
+
+
+def _multiply(w: Writer) -> None:
+    """Sums of a group, to the half that ``w.half`` names."""
+    k, at, p = w.k, w.at, w.problem
+    tiles = p.tiles(w.config)
+    with k.scratch("row chunk sums") as (row, chunk, sums):
+        k.mov(row, w.read_slot)
+        for block in range(p.together):
+            k.mov(chunk, w.read_x)
+            k.add(sums, w.half, at.sums + block * at.rows)
+            first, last = block == 0, block == p.together - 1
+            _tile(w, (row, chunk, sums), first, last and tiles == 1, accumulate=False)
+            if tiles > 2:
+                with k.loop(tiles - 2):
+                    _tile(w, (row, chunk, sums), False, False, accumulate=True)
+            if tiles > 1:
+                _tile(w, (row, chunk, sums), False, last, accumulate=True)
+    w.next(w.read_slot, at.first_slot, p.together * at.block_rows, at.slots)
+
+
+def _tile(w: Writer, places: tuple[Register, Register, Register], first: bool, last: bool, *, accumulate: bool) -> None:
+    """N outputs of one tile of inputs; the first one of a group waits, the last one signals."""
+    k, (row, chunk, sums) = w.k, places
+    k.weights(row, w.n, step=w.n_register, wait=w.w_full if first else (), signal=w.w_free if last else ())
+    k.matmul(
+        chunk,
+        sums,
+        w.at.rows,
+        accumulate=accumulate,
+        dtype=ElementType.INT8,
+        step=w.rows_register,
+        wait=w.sum_free if first else (),
+        signal=w.summed if last else (),
+    )

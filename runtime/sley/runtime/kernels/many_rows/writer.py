@@ -1,0 +1,171 @@
+"""What the parts of the program of a product of many rows share: registers, semaphores, steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit
+from sley.abi.instructions import Space
+from sley.abi.types import ElementType
+from sley.abi.vector.chains import Chain
+from sley.runtime.assembler.kernel import KernelBuilder
+from sley.runtime.assembler.operands import Register, Semaphores
+from sley.runtime.kernels.many_rows.placement import Placement
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+
+
+def bits(value: float) -> int:
+    """The word of a number in fp32."""
+    return int(np.float32(value).view(np.uint32))
+
+
+class Writer:
+    """A program that is being written.
+
+    Attributes
+    ----------
+    k, config, problem, at: the builder, for what, and where things are.
+    n, pitch, block_bytes: lanes; bytes of a row of the result, and of a block of weights.
+    half: the first row of the half of the accumulators that a group has. column: bytes of the groups before it in a
+    row. token_row: the row, in each half, of the scales of the band.
+    """
+
+    def __init__(self, k: KernelBuilder, config: ChipConfig, problem: ManyRows, at: Placement) -> None:
+        self.k, self.config, self.problem, self.at = k, config, problem, at
+        self.n, p = config.array, problem
+        turns = p.ending is Ending.TURNED
+        self.pitch = 4 * self.n * p.groups
+        self.band_bytes = (p.blocks if turns else p.groups) * at.block_rows * config.row_bytes
+        self.block_bytes = at.block_rows * config.row_bytes
+        names = ["x", "scales", "weights", "factors", "out"]
+        names += ["next_scales", "inverses"] if p.gives_scales else []
+        names += ["norm"] if p.ending is Ending.ADDED else []
+        names += ["cosines", "sines"] if turns else []
+        args = {name: k.arg(name, strided=turns and name == "out") for name in names}
+        self.x, self.scales, self.weights = args["x"], args["scales"], args["weights"]
+        self.factors, self.out = args["factors"], args["out"]
+        self.next_scales, self.inverses = args.get("next_scales"), args.get("inverses")
+        self.norm, self.tables = args.get("norm"), [args[name] for name in ("cosines", "sines") if name in args]
+        self._own_tokens()
+        k.free(*k.block, *k.grid)
+        self._semaphores()
+        self.load_slot, self.read_slot = k.reg("load_slot", at.first_slot), k.reg("read_slot", at.first_slot)
+        self.load_x, self.read_x = k.reg("load_x", 0), k.reg("read_x", 0)
+        self.half, self.half_rows = k.reg("half", 0), k.reg("half_rows", at.half)
+        self.column, self.token_row = k.reg("column", 0), k.reg("token_row")
+        self.n_register, self.rows_register = k.reg("n", self.n), k.reg("rows", at.rows)
+        self.loads_left = k.reg("loads_left", at.bands * p.groups)
+        self.band_left, self.bands_left = k.reg("band_left", p.groups), k.reg("bands_left", at.bands)
+        self.head_left = k.reg("head_left", p.pairs(config)) if turns else None
+        if turns:
+            self.turn, self.table_bands = k.reg("turn", at.tables), k.reg("table_bands", at.bands)
+
+    def _own_tokens(self) -> None:
+        """Addresses of the first token of the block of the grid."""
+        k, p = self.k, self.problem
+        if p.cores == 1:
+            return
+        own = p.tokens // p.cores
+        pitch = 2 * p.head if p.ending is Ending.TURNED else self.pitch
+        steps = [(self.x, p.inputs), (self.scales, 4), (self.out, pitch)]
+        steps += [(register, 4) for register in (self.next_scales, self.inverses) if register is not None]
+        steps += [(register, 2 * p.head) for register in self.tables]
+        with k.scratch("first") as (first,):
+            for register, step in steps:
+                k.mul(first, k.block[0], own * step)
+                k.add(register, register, first)
+
+    def _semaphores(self) -> None:
+        k, at = self.k, self.at
+        self.x_free, self.x_full = k.semaphore("x_free", at.x_slots), k.semaphore("x_full")
+        self.w_free, self.w_full = k.semaphore("w_free", at.slots), k.semaphore("w_full")
+        self.sum_free, self.summed = k.semaphore("sum_free", 2), k.semaphore("summed")
+        self.operands_free, self.operands_full = k.semaphore("operands_free", 2), k.semaphore("operands_full")
+        self.done = k.semaphore("done")
+        if self.problem.ending is Ending.SCALED:
+            self.products_free = k.semaphore("products_free", 2)
+        if self.problem.ending is Ending.TURNED:
+            self.staged_free = k.semaphore("staged_free", 2)
+            self.tables_free, self.tables_full = k.semaphore("tables_free", 1), k.semaphore("tables_full")
+        if self.problem.gives_scales:
+            self.results_free, self.results = k.semaphore("results_free", 1), k.semaphore("results")
+
+    # Loads
+
+    def set_weights(self) -> None:
+        """Load takes the weights of a group: a block, and the second one of a pair."""
+        at, p = self.at, self.problem
+        self.k.set(Unit.LOAD, run_bytes=self.block_bytes, chunks=at.block_rows, chunk_stride=1, count2=p.together)
+        self.k.set(Unit.LOAD, mem_stride2=p.pairs(self.config) * self.block_bytes, local_stride2=at.block_rows)
+
+    def load_operands(self) -> None:
+        """The scales of the outputs of a group; of ADDED also the norm's weights, and the result so far. They are
+        asked for in front of the weights that wait for the group, and are written when the array has left this half."""
+        k, at, p = self.k, self.at, self.problem
+        k.set(Unit.LOAD, run_bytes=4 * self.n, chunks=1, local_stride2=1)
+        k.set(Unit.LOAD, mem_stride2=4 * self.n * p.pairs(self.config))
+        with k.scratch("address row") as (address, row):
+            k.add(row, self.half, at.operands)
+            k.add(address, self.factors, self.column)
+            accumulators = Space.ACCUMULATOR
+            if self.norm is None:
+                k.load(address, row, 1, space=accumulators, wait=self.operands_free, signal=self.operands_full)
+            else:
+                k.load(address, row, 1, space=accumulators, wait=self.operands_free)
+                k.add(address, self.norm, self.column)
+                k.add(row, row, 1)
+                k.load(address, row, 1, space=accumulators)
+                k.add(address, self.out, self.column)
+                k.add(row, row, 1)
+                k.set(Unit.LOAD, mem_stride=self.pitch, local_stride=1)
+                k.load(address, row, at.tokens, space=accumulators, signal=self.operands_full)
+        self.set_weights()
+
+    def set_store(self) -> None:
+        """Store takes a block of the result."""
+        p = self.problem
+        if p.ending is Ending.TURNED:
+            self.k.set(Unit.STORE, run_bytes=2 * self.n, mem_stride=2 * p.head, local_stride=1)
+        else:
+            self.k.set(Unit.STORE, run_bytes=4 * self.n, mem_stride=self.pitch, local_stride=1)
+
+    # The vector unit
+
+    def vector(
+        self,
+        chain: Chain,
+        source: Register,
+        out: Register,
+        b: Register | None = None,
+        *,
+        integer: bool = False,
+        bf16: bool = False,
+        wait: Semaphores = (),
+        signal: Semaphores = (),
+    ) -> None:
+        """A row for each token of the band, in the accumulators. ``integer``: the source has sums of int8. ``bf16``: to
+        the scratchpad."""
+        if b is not None:
+            self.k.set(Unit.VECTOR, b_row=b)
+        dtype = ElementType.INT32 if integer else ElementType.FP32
+        target = ElementType.BF16 if bf16 else ElementType.FP32
+        number = self.k.chain(chain)
+        self.k.vector(source, out, self.at.tokens, dtype=dtype, out=target, chain=number, wait=wait, signal=signal)
+
+    # Steps
+
+    def toggle(self) -> None:
+        """The next group has the other half."""
+        self.k.sub(self.half, self.half_rows, self.half)
+
+    def next(self, place: Register, first: int, step: int, count: int) -> None:
+        """The slot behind ``place``, of so many."""
+        k = self.k
+        if count == 1:
+            return
+        k.add(place, place, step)
+        with k.scratch("end") as (end,):
+            k.mov(end, first + count * step)
+            with k.if_(place, "==", end):
+                k.mov(place, first)

@@ -1,0 +1,101 @@
+"""The program of attention of single tokens.
+
+A step is a block of keys of a request: the array computes their scores, the vector unit weighs them, and the array adds
+their values to the results. Load brings the keys of the next step meanwhile, and its values when these are added.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from sley.abi.config import ChipConfig
+from sley.abi.faults import Unit
+from sley.abi.types import ElementType
+from sley.runtime.assembler.kernel import KernelBuilder
+from sley.runtime.assembler.operands import Register
+from sley.runtime.device.program import Program
+from sley.runtime.kernels.token_attention import loads, softmax
+from sley.runtime.kernels.token_attention.problem import TokenAttention, place
+from sley.runtime.kernels.token_attention.writer import Writer
+
+_BF16 = ElementType.BF16
+
+
+@lru_cache(maxsize=256)
+def token_attention_program(config: ChipConfig, problem: TokenAttention) -> Program:
+    """The program; its arguments are the addresses of queries [requests, heads, width] bfloat16, of each head zeros but
+    in the columns of its key head; keys and values [slots, width] bfloat16; where the keys of a request are [requests,
+    keys] int32, in bytes from the first slot on; a mask [requests, keys], not 0 where there is a key; and the results
+    [requests, width, N] bfloat16, of a head, a lane, the rows of its key head count.
+
+    Raises ``KernelError`` if it has no room.
+    """
+    p = problem
+    k = KernelBuilder(f"token_attention_{p.requests}x{p.keys}x{p.width}_{p.block}", config)
+    w = Writer(k, config, problem, place(config, problem))
+    softmax.start(w)
+    loads.lists(w)
+    with k.loop(p.steps):
+        with k.if_(w.done, "==", 0):
+            loads.queries(w)
+        loads.keys(w)
+        loads.lists(w)
+        loads.values(w)
+        _scores(w)
+        softmax.weigh(w)
+        _values(w)
+        w.next_step()
+    softmax.finish(w)
+    k.end()
+    return k.build()
+
+
+def _scores(w: Writer) -> None:
+    """Of the keys of a block: a row for each, a lane for each head."""
+    k, p, at = w.k, w.problem, w.at
+    folds = p.width // w.n
+    with k.scratch("query key sums") as (query, key, sums):
+        k.mov(query, w.read_queries)
+        k.mov(key, at.keys)
+        k.mov(sums, at.scores)
+        k.empty(Unit.MATRIX, wait=(w.k_full, w.s_free))
+        with k.if_(w.done, "==", 0):
+            k.empty(Unit.MATRIX, wait=w.q_full)
+        _fold(w, (query, key, sums), (w.block_rows, p.block), accumulate=False)
+        if folds > 1:
+            with k.loop(folds - 1):
+                _fold(w, (query, key, sums), (w.block_rows, p.block), accumulate=True)
+        k.empty(Unit.MATRIX, signal=(w.k_free, w.s_done))
+        with k.scratch("last") as (last,):
+            k.mov(last, p.blocks - 1)
+            with k.if_(w.done, "==", last):
+                k.empty(Unit.MATRIX, signal=w.q_free)
+                w.other(w.read_queries, at.queries, p.width)
+
+
+def _values(w: Writer) -> None:
+    """Values of a block, weighed by its powers, are added to the results; a request's first block begins them."""
+    k, p, at = w.k, w.problem, w.at
+    folds = p.block // w.n
+    with k.scratch("power value sums") as (power, value, sums):
+        k.mov(power, at.powers)
+        k.mov(value, at.values)
+        k.mov(sums, at.results)
+        k.empty(Unit.MATRIX, wait=(w.v_full, w.ready))
+        places, rows = (power, value, sums), (w.width_rows, p.width)
+        with k.if_(w.done, "==", 0):
+            _fold(w, places, rows, accumulate=False)
+        with k.if_(w.done, "!=", 0):
+            _fold(w, places, rows, accumulate=True)
+        if folds > 1:
+            with k.loop(folds - 1):
+                _fold(w, places, rows, accumulate=True)
+        k.empty(Unit.MATRIX, signal=(w.v_free, w.o_done))
+
+
+def _fold(
+    w: Writer, places: tuple[Register, Register, Register], rows: tuple[Register, int], *, accumulate: bool
+) -> None:
+    (weights, source, sums), (step, count) = places, rows
+    w.k.weights(weights, w.n, dtype=_BF16, step=w.n_register)
+    w.k.matmul(source, sums, count, accumulate=accumulate, dtype=_BF16, step=step)

@@ -1,0 +1,114 @@
+"""The vector unit's part of token attention: powers of scores, and what becomes of results.
+
+Results of a request are divided while the array computes scores of the next one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from sley.abi.faults import Unit
+from sley.abi.types import ElementType
+from sley.abi.vector.chains import Chain
+from sley.abi.vector.operations import Reduction
+from sley.runtime.assembler.operands import Register, Semaphores
+from sley.runtime.kernels.token_attention import chains
+from sley.runtime.kernels.token_attention.writer import Writer
+
+
+def start(w: Writer) -> None:
+    """Chains and numbers."""
+    k, p = w.k, w.problem
+    for chain in chains.ALL:
+        k.chain(chain)
+    k.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
+    k.set(Unit.VECTOR, splat0=_bits(-np.inf), splat1=_bits(p.factor))
+    k.set(Unit.STORE, run_bytes=2 * w.n * p.width)
+
+
+def weigh(w: Writer) -> None:
+    """Powers of a step's scores; results so far are multiplied by what its largest score makes of them, or, with a new
+    request, those of the one before are written while the array computes scores."""
+    k, p, at = w.k, w.problem, w.at
+    with k.scratch("rows one other powers") as (rows, one, other, powers):
+        with k.if_(w.done, "==", 0), k.if_(w.ended, "!=", 0):
+            _results(w)
+        k.mov(rows, at.scores)
+        k.set(Unit.VECTOR, b_row=w.read_mask)
+        waits = (w.s_done, w.mask_full)
+        _vector(w, chains.MASKED, rows, rows, p.block, wait=waits, signal=w.mask_free)
+        w.next_list(w.read_mask, at.masks)
+        k.vfold(chains.FOUND, Reduction.MAX)
+        k.mov(one, at.most)
+        k.mov(other, at.higher)
+        with k.if_(w.done, "==", 0):
+            _vector(w, chains.THE_FOUND, one, other, 1)
+            k.vrow(chains.HIGHER, other)
+        with k.if_(w.done, "!=", 0):
+            _vector(w, chains.LARGER, one, other, 1)
+            k.vrow(chains.HIGHER, other)
+            k.mov(powers, at.faded)
+            _vector(w, chains.POWER, one, powers, 1)
+            k.vrow(chains.FADED, powers)
+        k.mov(powers, at.powers)
+        _vector(w, chains.POWERS, rows, powers, p.block, bf16=True, signal=w.s_free)
+        with k.if_(w.done, "!=", 0):
+            k.mov(rows, at.results)
+            _vector(w, chains.FADE, rows, rows, p.width, wait=w.o_done)
+        k.empty(Unit.VECTOR, signal=w.ready)
+        _vector(w, chains.LARGER, other, one, 1)
+        k.vfold(chains.FOUND, Reduction.SUM)
+        k.mov(one, at.total)
+        with k.if_(w.done, "==", 0):
+            _vector(w, chains.THE_FOUND, one, one, 1)
+        with k.if_(w.done, "!=", 0):
+            _vector(w, chains.TOTAL, one, one, 1)
+        _invert(w, one, other)
+
+
+def _invert(w: Writer, total: Register, row: Register) -> None:
+    """Behind a request's last block."""
+    k = w.k
+    with k.scratch("last") as (last,):
+        k.mov(last, w.problem.blocks - 1)
+        with k.if_(w.done, "==", last):
+            k.mov(row, w.at.faded)
+            _vector(w, chains.INVERTED, total, row, 1)
+            k.vrow(chains.INVERSE, row)
+            k.mov(w.ended, 1)
+
+
+def finish(w: Writer) -> None:
+    """The results of the last request."""
+    _results(w)
+
+
+def _results(w: Writer) -> None:
+    """Results, divided by the sum of their powers, to memory."""
+    k, p, at = w.k, w.problem, w.at
+    with k.scratch("rows staged") as (rows, staged):
+        k.mov(rows, at.results)
+        k.mov(staged, at.staged)
+        k.empty(Unit.VECTOR, wait=w.staged_free)
+        _vector(w, chains.RESULT, rows, staged, p.width, bf16=True, wait=w.o_done, signal=w.staged)
+        k.store(w.out, staged, 1, wait=w.staged, signal=w.staged_free)
+        k.add(w.out, w.out, 2 * w.n * p.width)
+
+
+def _vector(
+    w: Writer,
+    chain: Chain,
+    source: Register,
+    out: Register,
+    rows: int,
+    *,
+    bf16: bool = False,
+    wait: Semaphores = (),
+    signal: Semaphores = (),
+) -> None:
+    to = ElementType.BF16 if bf16 else ElementType.FP32
+    w.k.vector(source, out, rows, dtype=ElementType.FP32, out=to, chain=w.k.chain(chain), wait=wait, signal=signal)
+
+
+def _bits(value: float) -> int:
+    return int(np.float32(value).view(np.uint32))

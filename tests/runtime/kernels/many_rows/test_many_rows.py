@@ -1,0 +1,175 @@
+"""Products of many rows of int8 with packed weights and what becomes of them, bit by bit."""
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sley.abi.config import preset
+from sley.abi.functions.table import Function
+from sley.abi.types import ElementType
+from sley.runtime import Device
+from sley.runtime.device.buffer import BF16
+from sley.runtime.errors import KernelError
+from sley.runtime.kernels.few_rows.weights import pack
+from sley.runtime.kernels.many_rows.placement import place
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+from sley.runtime.kernels.many_rows.program import many_rows_program
+from sley.sim.golden import float32
+from sley.sim.golden.functions import apply
+from sley.sim.golden.tile import GoldenTiles
+
+Bits = NDArray[np.uint32]
+EPSILON = 1e-5
+MODEL = "model:base?memory=8M"
+CASES = [
+    (16, 1, 32, 32, Ending.SCALED),
+    (8, 2, 64, 100, Ending.SCALED),
+    (3, 1, 48, 32, Ending.SCALED),
+    (5, 2, 64, 64, Ending.GATED),
+    (2, 2, 64, 64, Ending.ADDED),
+    (64, 1, 48, 31, Ending.SCALED),
+    (128, 2, 80, 576, Ending.SCALED),
+    (64, 1, 32, 40, Ending.GATED),
+    (192, 1, 224, 96, Ending.GATED),
+    (64, 2, 96, 130, Ending.GATED),
+    (128, 1, 64, 96, Ending.ADDED),
+    (64, 1, 64, 1536, Ending.ADDED),
+    (64, 2, 96, 1500, Ending.ADDED),
+    (256, 2, 32, 33, Ending.ADDED),
+]
+"""Tokens, parts, outputs of the product, inputs, ending."""
+
+
+def word(value: float) -> Bits:
+    return float32.to_bits(np.float32(value))
+
+
+def largest(x: Bits) -> Bits:
+    return (x & ~float32.SIGN).max(axis=1, keepdims=True)
+
+
+def products(p: ManyRows, x: np.ndarray, w: np.ndarray, scales: np.ndarray, factors: np.ndarray) -> Bits:
+    sums = float32.from_int32((x.astype(np.int64) @ w.T.astype(np.int64)).astype(np.int32))
+    if p.parts == 2:
+        sums = float32.add(float32.multiply(sums[: p.tokens], word(128)), sums[p.tokens :])
+    return float32.multiply(float32.multiply(sums, float32.to_bits(scales)), float32.to_bits(factors))
+
+
+def ended(p: ManyRows, values: Bits, before: Bits, norm: np.ndarray) -> tuple[Bits, ...]:
+    """The result; with an ending that gives them, scales and their inverses."""
+    if p.ending is Ending.SCALED:
+        return (values,)
+    if p.ending is Ending.GATED:
+        gate, up = np.hsplit(values, 2)
+        result = float32.multiply(float32.multiply(apply(Function.SIGMOID, gate), gate), up)
+        most = largest(result)
+    else:
+        result = float32.add(before, values)
+        most = largest(float32.multiply(result, float32.to_bits(norm)))
+    scale = float32.maximum(float32.multiply(most, word(1 / 127 if p.parts == 1 else 1 / (127 * 128))), word(2.0**-100))
+    inverse = apply(Function.RECIPROCAL, scale)
+    if p.ending is Ending.ADDED:
+        tiles, square = GoldenTiles(), float32.multiply(result, result).reshape(p.tokens, -1, 2, 16)
+        halves = np.zeros((2, p.tokens, 16), np.uint32)
+        for block in range(square.shape[1]):
+            halves = float32.add(halves, square[:, block].transpose(1, 0, 2))
+        total = tiles.reduce("sum", float32.add(halves[0], halves[1]), 1, ElementType.FP32, 16)
+        mean = float32.multiply(total, word(1 / result.shape[1]))
+        scale = float32.multiply(apply(Function.RSQRT, float32.add(mean, word(EPSILON))), scale)
+    return result, scale, inverse
+
+
+def run(p: ManyRows, engine: str = MODEL) -> int:
+    """Compares, and returns cycles."""
+    random, outputs = np.random.default_rng(p.inputs), p.blocks * 16
+    x = random.integers(-128, 128, (p.parts * p.tokens, p.inputs)).astype(np.int8)
+    w = random.integers(-128, 128, (outputs, p.inputs)).astype(np.int8)
+    scales = random.uniform(1e-3, 2, (p.tokens, 1)).astype(np.float32) / np.float32(p.inputs * 100)
+    factors = random.uniform(1e-3, 2, (1, outputs)).astype(np.float32)
+    width = 16 * p.groups
+    before = random.standard_normal((p.tokens, width)).astype(np.float32)
+    norm = random.standard_normal((1, width)).astype(np.float32)
+    with Device.open(engine) as device:
+        results = [device.array(before)]
+        if p.gives_scales:
+            results += [device.empty((p.tokens, 1), np.float32) for _ in range(2)]
+        inputs = [device.array(a) for a in (x, scales, pack(device.config, w), factors)]
+        norms = [device.array(np.abs(norm))] if p.ending is Ending.ADDED else []
+        program = many_rows_program(device.config, p)
+        with device.stream.timed() as timing:
+            device.stream.launch(program, [*inputs, *results, *norms], (p.cores,))
+        right = ended(p, products(p, x, w, scales, factors), float32.to_bits(before), norm)
+        for found, bits in zip(results, right, strict=True):
+            assert (found.numpy().view(np.uint32) == bits).all()
+    return timing.cycles
+
+
+@pytest.mark.parametrize(("tokens", "parts", "outputs", "inputs", "ending"), CASES)
+def test_endings(tokens: int, parts: int, outputs: int, inputs: int, ending: Ending) -> None:
+    run(ManyRows(tokens, parts, outputs // 16, inputs, ending, EPSILON))
+
+
+def test_cores() -> None:
+    """Cores take as many tokens each."""
+    for ending in (Ending.SCALED, Ending.GATED, Ending.ADDED):
+        run(ManyRows(256, 1, 4, 48, ending, EPSILON, cores=4), "model:quad?memory=8M")
+
+
+def test_zeros() -> None:
+    """A token of zeros has the least scale, and stays zero."""
+    p = ManyRows(16, 1, 4, 32, Ending.ADDED, EPSILON)
+    with Device.open(MODEL) as device:
+        arrays = [device.zeros((16, 32), np.int8), device.zeros((16, 1), np.float32)]
+        arrays += [device.zeros((4, 1, 512), np.int8), device.zeros((1, 64), np.float32)]
+        x, scales, inverses = (device.zeros((16, width), np.float32) for width in (64, 1, 1))
+        device.stream.launch(
+            many_rows_program(device.config, p), [*arrays, x, scales, inverses, device.full((1, 64), 1.0, np.float32)]
+        )
+        assert (x.numpy() == 0).all()
+        assert (inverses.numpy() == 2.0**100).all()
+        assert ((scales.numpy() > 0) & (scales.numpy() < 1e-20)).all()
+
+
+def test_refused() -> None:
+    base = preset("base")
+    with pytest.raises(KernelError, match=r"a norm over 48 outputs.* a multiple of 32"):
+        place(base, ManyRows(64, 1, 3, 32, Ending.ADDED))
+    with pytest.raises(KernelError, match="heads of 48 elements"):
+        place(base, ManyRows(64, 1, 6, 32, Ending.TURNED, head=48, turned=1))
+    with pytest.raises(KernelError, match="150 tokens of 1 parts"):
+        place(base, ManyRows(150, 1, 4, 32))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [Ending.SCALED, Ending.GATED, Ending.ADDED])
+def test_on_the_gateware(ending: Ending) -> None:
+    """The same bits, and the cycles of the model."""
+    p = ManyRows(64, 2, 8, 70, ending, EPSILON)
+    assert run(p, "fast:base?memory=8M") == run(p, f"{MODEL}&cycles=on")
+
+
+@pytest.mark.parametrize(
+    ("tokens", "parts", "heads", "turned", "head", "inputs"),
+    [(64, 1, 4, 3, 32, 40), (128, 1, 5, 4, 64, 96), (192, 2, 3, 2, 128, 65), (64, 1, 3, 2, 96, 32)],
+)
+def test_heads(tokens: int, parts: int, heads: int, turned: int, head: int, inputs: int) -> None:
+    """Heads that are turned, and those that are not."""
+    random, outputs = np.random.default_rng(head), heads * head
+    x = random.integers(-128, 128, (parts * tokens, inputs)).astype(np.int8)
+    w = random.integers(-128, 128, (outputs, inputs)).astype(np.int8)
+    scales = random.uniform(1e-3, 2, (tokens, 1)).astype(np.float32)
+    factors = random.uniform(1e-3, 2, (1, outputs)).astype(np.float32)
+    tables = [random.standard_normal((tokens, head // 2)).astype(np.float32) for _ in range(2)]
+    p = ManyRows(tokens, parts, outputs // 16, inputs, Ending.TURNED, head=head, turned=turned)
+    with Device.open(MODEL) as device:
+        out = device.empty((heads, tokens, head), BF16)
+        arrays = [device.array(a) for a in (x, scales, pack(device.config, w), factors)]
+        program = many_rows_program(device.config, p)
+        device.stream.launch(program, [*arrays, out, *(device.array(a) for a in tables)], (1,))
+        values = products(p, x, w, scales, factors).reshape(tokens, heads, head).transpose(1, 0, 2)
+        a, b = values[:turned, :, : head // 2], values[:turned, :, head // 2 :]
+        cos, sin = (float32.to_bits(table) for table in tables)
+        first = float32.add(float32.multiply(a, cos), float32.multiply(b, sin) ^ float32.SIGN)
+        second = float32.add(float32.multiply(b, cos), float32.multiply(a, sin))
+        right = np.concatenate([np.concatenate([first, second], axis=-1), values[turned:]])
+        assert (out.numpy().view(np.uint16) == float32.to_bf16(right)).all()

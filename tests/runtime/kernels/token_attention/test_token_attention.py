@@ -1,0 +1,105 @@
+"""Attention of single tokens to keys and values anywhere in memory, bit by bit."""
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sley.abi.config import preset
+from sley.abi.functions.table import Function
+from sley.abi.types import ElementType
+from sley.runtime import Device
+from sley.runtime.device.buffer import BF16
+from sley.runtime.errors import KernelError
+from sley.runtime.kernels.token_attention.problem import TokenAttention, key_block, place
+from sley.runtime.kernels.token_attention.program import token_attention_program
+from sley.sim.golden import float32
+from sley.sim.golden.functions import apply
+from sley.sim.golden.matmul import bf16_sums
+from sley.sim.golden.tile import GoldenTiles
+
+Bits = NDArray[np.uint32]
+MODEL = "model:base?memory=8M"
+
+
+def golden(queries: np.ndarray, keys: np.ndarray, values: np.ndarray, p: TokenAttention) -> NDArray[np.uint16]:
+    """[width, heads] of a request; keys and values are those that it sees, in order."""
+    tiles, factor = GoldenTiles(), float32.to_bits(np.float32(p.factor))
+    most, sums = np.full((1, p.heads), 0xFF800000, np.uint32), np.zeros((1, p.heads), np.uint32)
+    result = np.zeros((p.width, p.heads), np.uint32)
+    for first in range(0, p.keys, p.block):
+        count = max(0, min(p.block, len(keys) - first))
+        block = np.zeros((2, p.block, p.width), np.uint16)
+        block[0, :count], block[1, :count] = keys[first : first + count], values[first : first + count]
+        scores = bf16_sums(block[0], queries.T, None)
+        scores[count:] = 0xFF800000
+        higher = float32.maximum(most, tiles.reduce("max", scores, 0, ElementType.FP32, 16))
+        powers = apply(Function.EXP2, float32.multiply(float32.add(scores, higher ^ float32.SIGN), factor))
+        faded = apply(Function.EXP2, float32.multiply(float32.add(most, higher ^ float32.SIGN), factor))
+        own = tiles.reduce("sum", powers, 0, ElementType.FP32, 16)
+        sums = float32.add(float32.multiply(sums, faded), own) if first else own
+        before = float32.multiply(result, faded) if first else None
+        result = bf16_sums(np.ascontiguousarray(block[1].T), float32.to_bf16(powers), before)
+        most = higher
+    bits: NDArray[np.uint16] = float32.to_bf16(float32.multiply(result, apply(Function.RECIPROCAL, sums)))
+    return bits
+
+
+def run(p: TokenAttention, lengths: list[int], engine: str = MODEL) -> int:
+    """Compares, and returns cycles; slots of a request are anywhere, and each request sees so many keys."""
+    random, slots = np.random.default_rng(p.keys), p.requests * p.keys + 3
+    queries, keys, values = (
+        random.standard_normal(shape).astype(BF16)
+        for shape in ((p.requests, p.heads, p.width), (slots, p.width), (slots, p.width))
+    )
+    order = random.permutation(slots)[: p.requests * p.keys].reshape(p.requests, p.keys).astype(np.int32)
+    mask = (np.arange(p.keys)[None] < np.array(lengths)[:, None]).astype(np.float32)
+    with Device.open(engine) as device:
+        arrays = [device.array(a) for a in (queries, keys, values, order * (2 * p.width), mask)]
+        out = device.empty((p.requests, p.width, 16), BF16)
+        program = token_attention_program(device.config, p)
+        with device.stream.timed() as timing:
+            device.stream.launch(program, [*arrays, out], (p.cores,))
+        found = out.numpy().view(np.uint16)
+    for number, length in enumerate(lengths):
+        seen = order[number, :length]
+        sides = (a.view(np.uint16) for a in (queries[number], keys[seen], values[seen]))
+        assert (found[number, :, : p.heads] == golden(*sides, p)).all(), number
+    return timing.cycles
+
+
+def problem(requests: int, keys: int, width: int, heads: int) -> TokenAttention:
+    block = key_block(preset("base"), width)
+    return TokenAttention(requests, keys, width, heads, math.log2(math.e) / 8, block)
+
+
+@pytest.mark.parametrize(
+    ("keys", "width", "heads", "lengths"),
+    [
+        (128, 64, 3, [1, 128]),
+        (256, 192, 9, [129, 7, 256]),
+        (384, 16, 16, [300]),
+        (192, 320, 5, [64, 63]),
+    ],
+)
+def test_requests(keys: int, width: int, heads: int, lengths: list[int]) -> None:
+    """One block and several, lengths at their ends, wide keys with smaller blocks, requests behind each other."""
+    run(problem(len(lengths), keys, width, heads), lengths)
+
+
+def test_refused() -> None:
+    base = preset("base")
+    with pytest.raises(KernelError, match=r"attention of 17 heads .* at most 16"):
+        place(base, problem(1, 128, 64, 17))
+    with pytest.raises(KernelError, match="keys of 8192 elements have no room"):
+        key_block(base, 8192)
+    with pytest.raises(KernelError, match="attention to 100 keys"):
+        place(base, problem(1, 100, 64, 3))
+
+
+@pytest.mark.slow
+def test_on_the_gateware() -> None:
+    """The same bits, and the cycles of the model."""
+    p = problem(2, 256, 64, 3)
+    assert run(p, [200, 5], "fast:base?memory=8M") == run(p, [200, 5], f"{MODEL}&cycles=on")
