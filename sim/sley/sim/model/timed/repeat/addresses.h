@@ -1,0 +1,236 @@
+// Every place of a moment that holds an address of a transfer, in the order in which bursts reach memory.
+#pragma once
+
+#include "moment.h"
+
+// With `to` an address becomes that of the transfer there which is in the place of its own in `from`; without, its label.
+typedef struct Addresses {
+    const Follower *from, *to;
+    const Tlb* tlb;
+    uint32_t context;
+    uint32_t before[TRANSFER_UNITS];  // the physical address of the unit's burst ahead
+    int strange;                      // an address is not of any transfer, or of several
+} Addresses;
+
+// The transfer that an address is of, as how many came behind it; -1 if there is none, or they go to different places.
+static inline int addresses_find(const Addresses* a, uint32_t address, int unit, int is_physical, uint32_t margin) {
+    int found = -1;
+    uint32_t moves = 0;
+    for (uint32_t k = 0; k < transfers_known(a->from, unit); ++k) {
+        const Transfer *t = transfer_at(a->from, unit, k), *u = transfer_at(a->to, unit, k);
+        uint32_t difference = is_physical ? t->difference : 0, low = physical(t->low, difference);
+        uint32_t length = t->high - t->low;
+        if (!length || address - low + margin >= length + 2 * margin) continue;
+        uint32_t by = physical(u->first, is_physical ? u->difference : 0) - physical(t->first, difference);
+        if (found >= 0 && by != moves) return -1;
+        found = k, moves = by;
+    }
+    return found;
+}
+
+static inline void address_visit(Addresses* a, uint32_t* address, int unit, int is_physical, int live) {
+    if (!live) {
+        if (!a->to) *address = 0;
+        return;
+    }
+    if (a->to) {
+        int back = addresses_find(a, *address, unit, is_physical, 0);
+        if (back < 0) back = addresses_find(a, *address, unit, is_physical, PLACES);
+        if (back < 0) {
+            a->strange = 1;
+            return;
+        }
+        const Transfer *t = transfer_at(a->from, unit, back), *u = transfer_at(a->to, unit, back);
+        *address += physical(u->first, is_physical ? u->difference : 0) - physical(t->first, is_physical ? t->difference : 0);
+        return;
+    }
+    uint32_t place = *address;
+    if (!is_physical) {
+        const Translation* e = tlb_holds(a->tlb, a->context, place, place, transfer_access(unit));
+        if (!e) {
+            a->strange = 1;
+            return;
+        }
+        place = physical(place, e->difference);
+    }
+    *address = address_label(*address, place, a->before[unit]);
+    a->before[unit] = place;
+}
+
+// A window of a longest burst, in which a burst, or the last beat, is at `position`.
+static inline void window_visit(Addresses* a, uint32_t* window, uint32_t position, int unit, int live) {
+    uint32_t address = *window << WINDOW_BITS | position << LANE_BITS;
+    address_visit(a, &address, unit, 0, live);
+    *window = a->to ? address >> WINDOW_BITS : address;
+}
+
+static inline void long_visit(Addresses* a, uint64_t* address, int unit) {
+    uint32_t low = *address;
+    if (a->to) address_visit(a, &low, unit, 1, 1);
+    else low &= PLACES - 1;
+    *address = low;
+}
+
+// The end of the youngest burst, to see which one continues it.
+static inline void end_visit(Addresses* a, uint64_t* end, int unit) {
+    if (!a->to) {
+        a->before[unit] = *end == DRAM_NOWHERE ? 0 : *end;
+        *end = *end == DRAM_NOWHERE;
+        return;
+    }
+    uint32_t last = *end - 1;
+    int strange = a->strange;
+    if (*end == DRAM_NOWHERE) return;
+    address_visit(a, &last, unit, 1, 1);
+    // Of a burst that was none of these it is known that none of these continues it.
+    *end = a->strange > strange ? 1 : (uint64_t)last + 1;
+    a->strange = strange;
+}
+
+static inline void flit_visit(Addresses* a, Flit* f, int is_physical, int live) {
+    if (!live) {
+        if (!a->to) memset(f, 0, sizeof *f);
+        return;
+    }
+    if (f->kind == KIND_READ && f->tag == TAG_LOAD) address_visit(a, &f->addr, TRANSFER_LOAD, is_physical, 1);
+    else if (f->kind == KIND_WRITE && f->tag == TAG_STORE) address_visit(a, &f->addr, TRANSFER_STORE, is_physical, 1);
+    else a->strange |= f->addr != 0;
+}
+
+static inline void flits_visit(Addresses* a, FlitBuffer* b, int is_physical) {
+    flit_visit(a, &b->item, is_physical, b->here);
+    flit_visit(a, &b->spare, is_physical, b->full);
+}
+
+static inline void router_visit(Addresses* a, Router* r) {
+    for (int side = 0; side < SIDES; ++side) flits_visit(a, &r->out[side], 1);
+    for (int side = 0; side < SIDES; ++side) flit_visit(a, &r->in[side], 1, r->in_valid[side]);
+}
+
+// From memory to the core.
+static inline void requests_visit(Addresses* a, Network* n) {
+    const Router* memory = network_at(n, nodes[NODE_MEMORY]);
+    for (uint32_t away = 0; away < MESH_PLACES; ++away)
+        for (uint32_t k = 0; k < n->count; ++k) {
+            Router* r = &n->routers[k];
+            uint32_t x = r->x > memory->x ? r->x - memory->x : memory->x - r->x;
+            uint32_t y = r->y > memory->y ? r->y - memory->y : memory->y - r->y;
+            if (x + y == away) router_visit(a, r);
+        }
+}
+
+static inline void dram_visit(Addresses* a, Moment* m) {
+    Burst* b = m->items;
+    for (int queue = 0; queue < 2; ++queue) {
+        int unit = queue ? TRANSFER_STORE : TRANSFER_LOAD;
+        end_visit(a, queue ? &m->dram.write_end : &m->dram.read_end, unit);
+        for (uint32_t n = 0; n < m->bursts[queue]; ++n, ++b) {
+            long_visit(a, &b->address, unit);
+            long_visit(a, &b->start, unit);
+        }
+    }
+}
+
+static inline void port_visit(Addresses* a, MemoryGateway* g) {
+    MemoryPort* p = &g->port;
+    address_visit(a, &p->ar.item.addr, TRANSFER_LOAD, 1, p->ar.here);
+    address_visit(a, &p->ar.spare.addr, TRANSFER_LOAD, 1, p->ar.full);
+    address_visit(a, &p->aw.item.addr, TRANSFER_STORE, 1, p->aw.here);
+    address_visit(a, &p->aw.spare.addr, TRANSFER_STORE, 1, p->aw.full);
+    address_visit(a, &p->read_addr, TRANSFER_LOAD, 1, p->read_comes);
+    flit_visit(a, &p->request, 1, p->request_valid);
+    flit_visit(a, &g->request, 1, g->request_valid);
+}
+
+static inline void path_visit(Addresses* a, CorePath* p) {
+    NodePort* port = &p->port.port;
+    MemoryReader* r = &p->load;
+    MemoryWriter* w = &p->store;
+    flits_visit(a, &p->port.buffer, 1);
+    flit_visit(a, &p->port.out, 1, p->port.out_valid);
+    flits_visit(a, &port->buffer, 0);
+    flit_visit(a, &port->out, 0, port->out_valid);
+    for (uint32_t k = 0; k < CORE_PARTS; ++k) {
+        flits_visit(a, &p->requests[k], 0);
+        flit_visit(a, &port->request[k], 0, port->request_valid[k]);
+    }
+    address_visit(a, &r->request_addr, TRANSFER_LOAD, 0, r->request_valid);
+    window_visit(a, &r->window, r->active ? r->position : r->last, TRANSFER_LOAD, r->active || r->shares);
+    address_visit(a, &r->i.addr, TRANSFER_LOAD, 0, r->i_valid);
+    address_visit(a, &w->request_addr, TRANSFER_STORE, 0, w->head);
+    window_visit(a, &w->run.window, w->active ? w->run.position : 0, TRANSFER_STORE, w->active);
+    for (uint32_t n = w->runs.first; n != w->runs.end; ++n) {
+        SentRun* run = &w->ring[n & WRITER_RUNS_RING - 1];
+        window_visit(a, &run->window, run->position, TRANSFER_STORE, 1);
+    }
+    address_visit(a, &w->i.addr, TRANSFER_STORE, 0, w->i_valid);
+}
+
+static inline void load_visit(Addresses* a, LoadUnit* u) {
+    LoadQueues* q = &u->queues;
+    LoadRequest* r = &u->request;
+    for (uint32_t n = q->first_run; n != q->pending.end; ++n) {
+        PendingRun* run = &q->runs[n % RUN_RING];
+        a->strange |= run->bad;
+        address_visit(a, &run->addr, TRANSFER_LOAD, 0, 1);
+    }
+    address_visit(a, &r->runs.item.addr, TRANSFER_LOAD, 0, r->runs.here);
+    address_visit(a, &r->runs.spare.addr, TRANSFER_LOAD, 0, r->runs.full);
+    a->strange |= r->active && r->by_list;
+    address_visit(a, &r->addresses.position, TRANSFER_LOAD, 0, r->active);
+    address_visit(a, &r->addresses.begin[1], TRANSFER_LOAD, 0, r->active);
+}
+
+static inline void store_visit(Addresses* a, StoreUnit* u) {
+    int asks = u->preparing || u->checking;
+    for (uint32_t n = u->queue.first; n != u->queue.end; ++n)
+        address_visit(a, &u->runs[n % STORE_RING].addr, TRANSFER_STORE, 0, 1);
+    address_visit(a, &u->run.addr, TRANSFER_STORE, 0, u->run_valid);
+    a->strange |= (asks && u->by_list) || u->searching || u->failed;
+    address_visit(a, &u->addresses.position, TRANSFER_STORE, 0, asks);
+    address_visit(a, &u->addresses.begin[1], TRANSFER_STORE, 0, asks);
+    address_visit(a, &u->memory_start, TRANSFER_STORE, 0, !u->idle && u->stores);
+    for (uint32_t n = u->incomplete.first; n != u->incomplete.end; ++n) {
+        Incomplete* i = &u->commands[n % STORE_RING];
+        a->strange |= i->failure != 0;
+        address_visit(a, &i->address, TRANSFER_STORE, 0, i->stores);
+    }
+}
+
+static inline int is_transfer(const UnitCommand* c) { return c->op != OP_SET; }
+
+// Commands that a unit has not taken: by what they were when they were handed out.
+static inline void command_visit(const Addresses* a, UnitCommand* c, int unit, uint32_t back) {
+    const Follower* f = a->to ? a->to : a->from;
+    c->a = a->to ? transfer_at(f, unit, back)->first : transfer_at(f, unit, back)->label;
+}
+
+static inline void commands_visit(Addresses* a, Core* core, int unit) {
+    UnitFront* f = &core->fronts[unit];
+    Execute* x = &core->sequencer.x;
+    UnitCommand* taken = unit == TRANSFER_LOAD ? &core->load.command : &core->store.command;
+    uint32_t takes = unit == TRANSFER_LOAD ? core->load.command_valid : core->store.command_valid;
+    uint32_t back = 0, ring = sizeof f->items / sizeof *f->items;
+    if (x->pending == UNIT_LOAD + (uint32_t)unit) {
+        if (is_transfer(&x->command)) command_visit(a, &x->command, unit, back++);
+        if (f->i_valid) f->i.a = x->command.a;
+    }
+    for (uint32_t n = f->queue.end; n-- != f->queue.first;) {
+        UnitCommand* c = &f->items[n % ring];
+        if (is_transfer(c)) command_visit(a, c, unit, back++);
+    }
+    if (f->queue.here) f->o.a = f->items[f->queue.first % ring].a;
+    if (takes) taken->a = f->o.a;
+    a->strange |= back > transfers_known(a->from, unit);
+}
+
+static inline void moment_visit(Addresses* a, Moment* m) {
+    dram_visit(a, m);
+    port_visit(a, &m->gateway);
+    requests_visit(a, &m->requests);
+    path_visit(a, &m->core.path);
+    load_visit(a, &m->core.load);
+    store_visit(a, &m->core.store);
+    commands_visit(a, &m->core, TRANSFER_LOAD);
+    commands_visit(a, &m->core, TRANSFER_STORE);
+}

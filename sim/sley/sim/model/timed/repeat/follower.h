@@ -1,0 +1,173 @@
+// What the program of a block does, without its time: registers, loops, and the transfers that it hands out.
+#pragma once
+
+#include "../chip.h"
+
+enum { TRANSFER_LOAD, TRANSFER_STORE, TRANSFER_UNITS };
+enum { TRANSFERS = 64 + UNIT_QUEUE };                                         // more than are on their way
+enum { PLACES = 1 << WINDOW_BITS < INTERLEAVE ? INTERLEAVE : 1 << WINDOW_BITS };  // addresses alike modulo this are split alike
+enum { NEAR = 2 * PLACES };                                                       // further apart no burst continues another
+
+// A LOAD or STORE: its addresses are from `low` to before `high`, whose pages differ from physical ones in `difference`.
+typedef struct Transfer {
+    uint32_t first, low, high, difference;
+    uint32_t label;  // of its address, all that timing depends on
+} Transfer;
+
+typedef struct Follower {
+    uint32_t registers[REGISTERS], lasts[LOOP_DEPTH + 2], counts[LOOP_DEPTH + 2], depth, skips;
+    uint32_t params[TRANSFER_UNITS][PARAMS];
+    Transfer transfers[TRANSFER_UNITS][TRANSFERS];
+    uint32_t count[TRANSFER_UNITS], end[TRANSFER_UNITS];  // physical end of the last run
+} Follower;
+
+// A cycle in which an instruction has an effect, and which.
+typedef struct Step {
+    uint16_t pc;
+    uint8_t state, outcome;
+    uint32_t b, c, label;
+} Step;
+
+enum { STEP_TAKEN = 1, STEP_LAST = 2, STEP_AGAIN = 4 };
+
+static inline uint32_t physical(uint32_t address, uint32_t difference) { return address ^ difference << PAGE_BITS; }
+
+// The translation that holds all of these addresses; 0 if there is none, or it does not allow the access.
+static inline const Translation* tlb_holds(const Tlb* t, uint32_t context, uint32_t low, uint32_t last, uint32_t access) {
+    for (uint32_t k = 0; k < TLB_ENTRIES && !t->overlaps; ++k) {
+        const Translation* e = &t->entries[k];
+        if (translation_matches(e, context, low >> PAGE_BITS) && translation_matches(e, context, last >> PAGE_BITS))
+            return e->access & access ? e : 0;
+    }
+    return 0;
+}
+
+static inline uint32_t transfer_access(int unit) { return 1u << (unit == TRANSFER_STORE ? NEED_WRITE : NEED_READ); }
+
+// What timing can depend on of an address behind another one: its place, and how far it is if it is near.
+static inline uint32_t address_label(uint32_t address, uint32_t place, uint32_t before) {
+    int64_t distance = (int64_t)place - before;
+    uint32_t code = distance >= -NEAR && distance <= NEAR ? distance + NEAR + 1 : 0;
+    return code * PLACES + (address & PLACES - 1);
+}
+
+static inline const Transfer* transfer_at(const Follower* f, int unit, uint32_t back) {
+    return &f->transfers[unit][(f->count[unit] - 1 - back) % TRANSFERS];
+}
+
+static inline uint32_t transfers_known(const Follower* f, int unit) {
+    return f->count[unit] < TRANSFERS ? f->count[unit] : TRANSFERS;
+}
+
+// A LOAD or STORE is handed out; 0 if its time depends on more than its label.
+static inline int follower_transfer(
+    Follower* f, const Tlb* tlb, uint64_t bytes, uint32_t context, int unit, const UnitCommand* c, uint32_t* label) {
+    const uint32_t* p = f->params[unit];
+    int by_list = HAS_LISTS && (unit == TRANSFER_LOAD ? FLAG(LOAD_BY_LIST, c->flags) : FLAG(STORE_BY_LIST, c->flags));
+    uint32_t runs = c->c, slabs = p[PARAM_COUNT2], length = p[PARAM_RUN_BYTES];
+    if (by_list || runs > 0xFFFF) return 0;
+    Transfer* t = &f->transfers[unit][f->count[unit]++ % TRANSFERS];
+    *t = (Transfer){c->a, c->a, c->a, 0, c->a & PLACES - 1};
+    *label = t->label;
+    if (!runs || !slabs || !length) return 1;
+    int64_t inner = (int64_t)(int32_t)p[PARAM_MEM_STRIDE] * (runs - 1), outer = (int64_t)(int32_t)p[PARAM_MEM_STRIDE2] * (slabs - 1);
+    int64_t low = c->a + (inner < 0 ? inner : 0) + (outer < 0 ? outer : 0);
+    int64_t high = c->a + (inner > 0 ? inner : 0) + (outer > 0 ? outer : 0) + length;
+    if (low < 0 || high > UINT32_MAX || (uint64_t)high > ADDRESS_LIMIT) return 0;
+    const Translation* e = tlb_holds(tlb, context, low, high - 1, transfer_access(unit));
+    if (!e || (uint64_t)physical(high - 1, e->difference) >= bytes || (uint64_t)physical(low, e->difference) >= bytes) return 0;
+    *t = (Transfer){c->a, low, high, e->difference};
+    *label = t->label = address_label(c->a, physical(c->a, e->difference), f->end[unit]);
+    f->end[unit] = physical(c->a + inner + outer + length - 1, e->difference) + 1;
+    return 1;
+}
+
+static inline int follower_command(
+    Follower* f, const Tlb* tlb, uint64_t bytes, uint32_t context, const Instruction* i, Step* s) {
+    uint32_t* r = f->registers;
+    UnitCommand c = {.op = i->op, .a = i->immediate == IMM_A ? i->imm : r[i->ra], .b = r[i->rb],
+                     .c = i->immediate == IMM_C ? i->imm : r[i->rc], .flags = i->flags};
+    int unit = i->unit == UNIT_LOAD ? TRANSFER_LOAD : i->unit == UNIT_STORE ? TRANSFER_STORE : TRANSFER_UNITS, sound = 1;
+    s->b = c.b, s->c = c.c, s->label = c.a;
+    if (unit != TRANSFER_UNITS && c.op == OP_SET) {
+        uint32_t param = FLAG(SET_PARAM, c.flags);
+        if (param < PARAMS && !set_is_bad(i->unit, param, c.a)) f->params[unit][param] = c.a;
+    } else if (unit != TRANSFER_UNITS) {
+        sound = follower_transfer(f, tlb, bytes, context, unit, &c, &s->label);
+    }
+    if (i->op != OP_SET && i->ra) r[i->ra] += r[i->rd];
+    return sound;
+}
+
+// The effect of the instruction at `s->pc` in state `s->state` of the sequencer; 0 if no passage may have it.
+static inline int follower_step(
+    Follower* f, const Tlb* tlb, uint64_t bytes, uint32_t context, const Instruction* program, Step* s) {
+    const Instruction* i = &program[s->pc % PROGRAM_WORDS];
+    uint32_t* r = f->registers;
+    uint32_t a = i->immediate == IMM_A ? i->imm : r[i->ra], b = i->immediate == IMM_B ? i->imm : r[i->rb];
+    int step = 0, sound = 1, last = f->depth && s->pc == f->lasts[f->depth];
+    s->outcome = 0, s->b = s->c = s->label = 0;
+    if (s->state == X_LOOP) {
+        if (!f->skips) ++f->depth;
+        return f->depth <= LOOP_DEPTH;
+    }
+    if (s->state == X_MULTIPLY) {
+        if (i->rd) r[i->rd] = r[i->ra] * b;
+        step = 1;
+    } else if (i->kind == KIND_UNIT) {
+        sound = follower_command(f, tlb, bytes, context, i, s);
+        step = 1;
+    } else if (i->kind == KIND_SIMPLE) {
+        if (i->rd) r[i->rd] = alu(i->op, a, b);
+        step = 1;
+    } else if (i->kind == KIND_BRANCH) {
+        s->outcome = is_taken(i->op, a, b) ? STEP_TAKEN : 0;
+        sound = !last;
+    } else if (i->kind == KIND_LOOP) {
+        f->skips = !a;
+        s->outcome = a ? 0 : STEP_TAKEN;
+        sound = !last && f->depth < LOOP_DEPTH;
+        if (!sound) return 0;
+        f->lasts[f->depth + 1] = i->flags & 0xFFFF & PC_MASK, f->counts[f->depth + 1] = a;
+    } else if (i->kind == KIND_SYNC) {
+        step = 1;
+    } else if (i->kind == KIND_MULTIPLY) {
+        return 1;
+    } else {
+        return i->kind == KIND_END;
+    }
+    if (!step || !last) return sound;
+    s->outcome |= STEP_LAST;
+    if (f->counts[f->depth] != 1) {
+        s->outcome |= STEP_AGAIN;
+        --f->counts[f->depth];
+    } else {
+        --f->depth;
+    }
+    return sound;
+}
+
+static inline int step_equal(const Step* x, const Step* y) {
+    return x->pc == y->pc && x->state == y->state && x->outcome == y->outcome && x->b == y->b && x->c == y->c && x->label == y->label;
+}
+
+// A block begins.
+static inline void follower_reset(Follower* f) {
+    memset(f, 0, sizeof *f);
+    for (int k = 0; k < TRANSFER_UNITS; ++k) params_reset(f->params[k]);
+}
+
+// Registers and loops of the sequencer, from which on the program is followed.
+static inline void follower_read(Follower* f, const Execute* x) {
+    memcpy(f->registers, x->registers, sizeof f->registers);
+    for (int k = 0; k < LOOP_DEPTH + 2; ++k) f->lasts[k] = x->frames[k].last, f->counts[k] = x->frames[k].count;
+    f->depth = x->depth;
+    f->skips = x->skipped;
+}
+
+// Whether the sequencer is where the follower says that it is.
+static inline int follower_agrees(const Follower* f, const Execute* x) {
+    int same = f->depth == x->depth && !memcmp(f->registers, x->registers, sizeof f->registers);
+    for (uint32_t k = 1; same && k <= f->depth; ++k) same = f->lasts[k] == x->frames[k].last && f->counts[k] == x->frames[k].count;
+    return same;
+}

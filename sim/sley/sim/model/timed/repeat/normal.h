@@ -1,0 +1,300 @@
+// The normal form of a moment: two are the same if and only if all that follows takes the same time, as long as the program
+// hands out commands with the same labels. What is not named here is compared as it is.
+#pragma once
+
+#include "addresses.h"
+
+#define FORGET(place) memset(&(place), 0, sizeof(place))
+
+// The items of a ring from the oldest on, and nothing behind them.
+static inline void ring_normal(void* items, size_t size, uint32_t ring, uint32_t first, uint32_t end) {
+    uint8_t turned[ring * size];
+    memset(turned, 0, sizeof turned);
+    for (uint32_t n = first; n != end; ++n) memcpy(turned + (n - first) % ring * size, (uint8_t*)items + n % ring * size, size);
+    memcpy(items, turned, sizeof turned);
+}
+
+#define RING_NORMAL(items, first, end) ring_normal(items, sizeof *(items), sizeof(items) / sizeof *(items), first, end)
+
+static inline void queue_normal(Queue* q) { q->end -= q->first, q->first = 0; }
+
+static inline void front_normal(UnitFront* f) {
+    RING_NORMAL(f->items, f->queue.first, f->queue.end);
+    queue_normal(&f->queue);
+    if (!f->queue.here) FORGET(f->o);
+    if (!f->i_valid) FORGET(f->i);
+}
+
+#define BUFFER_NORMAL(b)                    \
+    do {                                    \
+        if (!(b).here) FORGET((b).item);    \
+        if (!(b).full) FORGET((b).spare);   \
+    } while (0)
+
+// Data of answers is that of transfers, which decides nothing.
+static inline void answers_normal(Network* n) {
+    for (uint32_t k = 0; k < n->count; ++k) {
+        Router* r = &n->routers[k];
+        for (int side = 0; side < SIDES; ++side) {
+            BUFFER_NORMAL(r->out[side]);
+            r->out[side].item.data = r->out[side].spare.data = 0;
+            if (!r->in_valid[side]) FORGET(r->in[side]);
+            r->in[side].data = 0;
+            if (!r->in_valid[side]) r->leaves[side] = 0;
+        }
+    }
+}
+
+static inline void requests_normal(Network* n) {
+    for (uint32_t k = 0; k < n->count; ++k)
+        for (int side = 0; side < SIDES; ++side)
+            if (!n->routers[k].in_valid[side]) n->routers[k].leaves[side] = 0;
+}
+
+static inline int port_normal(MemoryGateway* g) {
+    MemoryPort* p = &g->port;
+    uint32_t core = nodes[NODE_CORE];
+    int sound = g->walker.state == WALKER_IDLE && queue_empty(&g->walker.waiting) && !p->drain && !g->asking.inserting && !g->answering.inserting;
+    for (uint32_t n = p->reads.first; n != p->reads.end; ++n) sound &= p->read_ring[n & PORT_READS_RING - 1].src == core && p->read_ring[n & PORT_READS_RING - 1].tag == TAG_LOAD;
+    for (uint32_t n = p->writes.first; n != p->writes.end; ++n) sound &= p->write_ring[n & PORT_WRITES_RING - 1].src == core && p->write_ring[n & PORT_WRITES_RING - 1].tag == TAG_STORE;
+    RING_NORMAL(p->read_ring, p->reads.first, p->reads.end);
+    RING_NORMAL(p->write_ring, p->writes.first, p->writes.end);
+    queue_normal(&p->reads);
+    queue_normal(&p->writes);
+    BUFFER_NORMAL(p->ar);
+    BUFFER_NORMAL(p->aw);
+    BUFFER_NORMAL(p->w);
+    BUFFER_NORMAL(p->b);
+    BUFFER_NORMAL(p->r);
+    p->r.item.data = p->r.spare.data = p->r_data = 0;
+    BUFFER_NORMAL(p->out);
+    p->out.item.data = p->out.spare.data = 0;
+    if (!p->response_valid) FORGET(p->response);
+    p->response.data = 0;
+    if (!g->response_valid) FORGET(g->response);
+    g->response.data = 0;
+    if (!p->read_comes) FORGET(p->read);
+    if (!p->dropping) FORGET(p->dropped);
+    FORGET(g->walker);
+    FORGET(g->beats);
+    FORGET(g->place);
+    return sound;
+}
+
+static inline void reader_normal(MemoryReader* r) {
+    RING_NORMAL(r->run_ring, r->runs.first, r->runs.end);
+    RING_NORMAL(r->error_ring, r->arrived.first, r->arrived.end);
+    queue_normal(&r->runs);
+    queue_normal(&r->arrived);
+    BUFFER_NORMAL(r->out);
+    if (!r->i_valid) FORGET(r->i);
+    if (!r->joined_valid) FORGET(r->joined);
+    if (!r->request_valid) r->request_beats = r->request_context = r->request_execute = r->request_share = 0;
+}
+
+static inline void writer_normal(MemoryWriter* w) {
+    RING_NORMAL(w->ring, w->runs.first, w->runs.end);
+    queue_normal(&w->runs);
+    queue_normal(&w->beats);
+    if (!w->i_valid) FORGET(w->i);
+    if (!w->active) FORGET(w->run);
+}
+
+static inline void path_normal(CorePath* p) {
+    TranslatedPort* port = &p->port;
+    reader_normal(&p->fetch);
+    reader_normal(&p->load);
+    writer_normal(&p->store);
+    FORGET(p->fetched);
+    FORGET(p->beats);
+    FORGET(port->tlb);
+    if (!port->answer_valid) FORGET(port->answer), FORGET(port->port.answer);
+    port->answer.data = port->port.answer.data = 0;
+}
+
+static inline void load_normal(LoadUnit* u) {
+    LoadQueues* q = &u->queues;
+    if (!u->command_valid) FORGET(u->command);
+    if (!u->signal_valid) u->signal_set = 0;
+    RING_NORMAL(q->signal_sets, q->signals.first, q->signals.end);
+    RING_NORMAL(q->feed_jobs, q->feeds.first, q->feeds.end);
+    RING_NORMAL(q->target_jobs, q->targets.first, q->targets.end);
+    RING_NORMAL(q->runs, q->first_run, q->pending.end);
+    queue_normal(&q->signals);
+    queue_normal(&q->feeds);
+    queue_normal(&q->targets);
+    q->pending.first -= q->first_run, q->pending.end -= q->first_run, q->first_run = 0;
+    BUFFER_NORMAL(u->writes);
+    BUFFER_NORMAL(u->request.runs);
+    if (!u->request.active) FORGET(u->request.loops), FORGET(u->request.addresses), u->request.strides[0] = u->request.strides[1] = 0;
+}
+
+static inline void store_normal(StoreUnit* u) {
+    StoreReads* r = &u->reads;
+    if (!u->command_valid) FORGET(u->command);
+    if (!u->run_valid) FORGET(u->run);
+    RING_NORMAL(u->runs, u->queue.first, u->queue.end);
+    RING_NORMAL(u->commands, u->incomplete.first, u->incomplete.end);
+    RING_NORMAL(r->rows, r->starts.first, r->starts.end);
+    queue_normal(&u->queue);
+    queue_normal(&u->incomplete);
+    queue_normal(&r->starts);
+    queue_normal(&r->beats);
+    BUFFER_NORMAL(u->offers);
+    if (!r->active) r->row = r->index = r->ahead = 0;
+    if (!u->preparing && !u->checking) FORGET(u->loops), FORGET(u->addresses), FORGET(u->rows);
+}
+
+static inline void until(int64_t* cycle, int64_t now, int64_t never) {
+    if (*cycle == INT64_MAX) return;
+    *cycle = *cycle < now ? never : *cycle - now;
+}
+
+static inline void hazards_normal(Hazards* h, int64_t now) {
+    HazardPlace turned[HAZARD_PLACES];
+    until(&h->free, now, -1);
+    for (uint32_t k = 0; k < HAZARD_PLACES; ++k) {
+        HazardPlace* p = &turned[k];
+        *p = h->places[(h->place + k) % HAZARD_PLACES];
+        if (p->until && p->until < now) FORGET(*p);
+        else if (p->until) p->until -= now - 1;
+    }
+    memcpy(h->places, turned, sizeof turned);
+    h->place = 0;
+}
+
+static inline void matrix_normal(MatrixUnit* u) {
+    Accumulate* a = &u->accumulate;
+    uint16_t started[STARTED_MATMULS];
+    int64_t now = u->now;
+    if (!u->command_valid) FORGET(u->command);
+    for (int k = 0; k < 2; ++k)
+        if (!u->signal_valid[k] && !(k ? u->next_started : u->offered)) u->signal_set[k] = 0;
+    RING_NORMAL(u->started, u->first_started, u->first_started + u->count_started);
+    u->first_started = 0;
+    until(&u->settling, now, -1);
+    until(&u->until, now, -1);
+    until(&u->streamer.flying, now, -1);
+    hazards_normal(&u->streamer.hazards, now);
+    for (uint32_t n = a->writing; n != a->end; ++n) {
+        IssueSlot* s = accumulate_slot(a, n);
+        s->read = (int32_t)(n - a->reading) < 0 ? 0 : s->read - (uint32_t)now;
+        s->write -= (uint32_t)now;
+    }
+    RING_NORMAL(a->slots, a->writing, a->end);
+    a->reading -= a->writing, a->end -= a->writing, a->writing = 0;
+    FORGET(a->read);
+    FORGET(a->write);
+    if (!u->activations_valid) u->activations_row = 0;
+    if (!u->weights_valid) u->weights_row = 0;
+    if (!u->read_valid) u->read_row = 0;
+    if (!u->write_valid) u->write_row = 0;
+    if (!u->streamer.waiting) FORGET(u->streamer.waiting_job);
+    if (!u->loader.waiting) FORGET(u->loader.waiting_job);
+    if (!u->front.here) FORGET(u->front.command), u->front.end = 0;
+    u->now = 0;
+}
+
+static inline void vector_normal(VectorUnit* u) {
+    VectorLanes* l = &u->lanes;
+    VectorWrites* w = &u->writes;
+    VectorRetirement* r = &u->retirement;
+    if (!u->command_valid) FORGET(u->command);
+    if (!u->signal_valid) u->signal_set = 0;
+    for (int k = 0; k < VECTOR_READ_PORTS; ++k)
+        if (!u->read_valid[k]) u->read_row[k] = u->read_part[k] = 0;
+    if (!u->scratchpad_valid && !u->accumulator_valid) u->write_row = u->write_enable = 0;
+    RING_NORMAL(w->to, w->first, w->end);
+    w->end -= w->first, w->first = 0;
+    RING_NORMAL(r->commands, r->first, r->first + r->count);
+    r->first = 0;
+    RING_NORMAL(l->due, (uint32_t)l->now, (uint32_t)l->now + LANES_LONGEST);
+    l->joined = l->joined < l->now ? 0 : l->joined - l->now + 1;
+    l->now = 0;
+    if (!u->leaves) FORGET(u->leaving);
+    if (!u->issuing && !u->faulted) {
+        FORGET(u->reads.rows);
+        u->reads.part = u->reads.left = u->reads.served = 0;
+    }
+}
+
+static inline int sequencer_normal(Sequencer* s) {
+    Execute* x = &s->x;
+    int sound = s->state == S_RUN && s->f.phase == FETCH_IDLE && !s->f.full && !s->f.expects && !s->f.args_left && !s->l.inside && !s->l.start && !s->abort && !s->launch_valid;
+    uint32_t available = s->f.available;
+    FORGET(s->f);
+    s->f.available = available;
+    s->launch_word = s->launch_address = 0;
+    FORGET(s->beat_data);
+    s->l.order.program = s->l.order.args = s->l.order.tagged = s->l.order.same = 0;
+    FORGET(s->l.before);
+    FORGET(x->registers);
+    for (uint32_t k = 0; k < LOOP_DEPTH + 2; ++k) {
+        if (k > x->depth + 1) FORGET(x->frames[k]);
+        x->frames[k].count = 0;
+    }
+    if (!x->pending) FORGET(x->command);
+    return sound;
+}
+
+static inline void counters_normal(CounterGroups* g) {
+    FORGET(g->counts);
+    FORGET(g->sums);
+    FORGET(g->since);
+    g->time = 0;
+    if (!g->some) FORGET(g->now);
+}
+
+// Returns 0 if a moment has something that no passage may begin or end with.
+static inline int core_normal(Core* c) {
+    int sound = sequencer_normal(&c->sequencer) && c->path.fetch.idle && !c->launch_valid && !c->invalidate && !c->unknown && !c->scrub.busy;
+    FORGET(c->launch);
+    FORGET(c->values);
+    FORGET(c->model);
+    for (int k = 0; k < UNITS_BEHIND; ++k) front_normal(&c->fronts[k]);
+    load_normal(&c->load);
+    store_normal(&c->store);
+    matrix_normal(&c->matrix);
+    vector_normal(&c->vector);
+    path_normal(&c->path);
+    counters_normal(&c->counters.groups);
+    return sound;
+}
+
+static inline void after(uint64_t* time, uint64_t now) { *time = *time > now ? *time - now : 0; }
+
+static inline void dram_normal(Moment* m) {
+    Dram* d = &m->dram;
+    uint64_t now = d->cycle, parts = channel_parts(&d->timing);
+    Burst* b = m->items;
+    for (int queue = 0; queue < 3; ++queue)
+        for (uint32_t n = 0; n < m->bursts[queue]; ++n, ++b) {
+            uint64_t pieces = queue == 2 || !d->channelled ? 0 : (b->start % INTERLEAVE + (b->address - b->start) + b->beats * BUS_BYTES + INTERLEAVE - 1) / INTERLEAVE;
+            after(&b->earliest, now);
+            for (uint64_t k = 0; k < MAX_PIECES; ++k) b->ends[k] = k < pieces ? b->ends[k] - now * parts : 0;
+        }
+    after(&d->channels[0].end, now * parts);
+    // A burst begins at once from `burst_gap` cycles behind the last beat on.
+    after(&d->read_free, now > d->timing.burst_gap ? now - d->timing.burst_gap : 0);
+    after(&d->write_free, now > d->timing.burst_gap ? now - d->timing.burst_gap : 0);
+    FORGET(d->rdata);
+    FORGET(d->cycle);
+    FORGET(d->reads);
+    FORGET(d->writes);
+    FORGET(d->responses);
+    FORGET(d->memory);
+}
+
+// Replaces a moment by its normal form; `f`: what was followed up to it.
+static inline int moment_normal(Moment* m, const Follower* f) {
+    Tlb tlb = m->core.path.port.tlb;
+    Addresses a = {.from = f, .tlb = &tlb, .context = m->core.sequencer.context};
+    moment_visit(&a, m);
+    int sound = port_normal(&m->gateway);
+    sound &= core_normal(&m->core);
+    requests_normal(&m->requests);
+    answers_normal(&m->responses);
+    counters_normal(&m->counters.groups);
+    dram_normal(m);
+    return sound && !a.strange && !tlb.overlaps;
+}

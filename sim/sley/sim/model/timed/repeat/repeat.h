@@ -1,0 +1,274 @@
+// Passages of a block that were computed before are not computed again: if the chip is in a moment in which it was, and the
+// program does the same, all that follows takes the same cycles, and counts the same.
+#pragma once
+
+#include "passages.h"
+
+enum { PASSAGE_CYCLES = 192 };  // at least
+
+typedef struct Repeat {
+    Passages* passages;
+    Moment *now, *normal, *scratch;
+    Follower follower;
+    uint32_t follows, wanted;  // registers are those of the follower; a moment is due
+    uint32_t program, knows_program;
+
+    // The passage that began last.
+    Past* from;
+    uint32_t sound, steps;
+    uint64_t since;
+    Counted counted;
+    Step step[PASSAGE_STEPS];
+
+    uint64_t left_out, moments, returns;  // cycles; moments that were looked at; of them those that had been
+    const char* wrong;
+} Repeat;
+
+static Repeat* repeat_create(void) {
+    Repeat* r = calloc(1, sizeof *r);
+    if (r) r->passages = calloc(1, sizeof *r->passages);
+    if (!r || !r->passages) abort();
+    r->now = calloc(1, sizeof *r->now), r->normal = calloc(1, sizeof *r->now), r->scratch = calloc(1, sizeof *r->now);
+    if (!r->now || !r->normal || !r->scratch) abort();
+    return r;
+}
+
+static void repeat_destroy(Repeat* r) {
+    if (!r) return;
+    passages_forget(r->passages);
+    free(r->now), free(r->normal), free(r->scratch);
+    free(r);
+}
+
+static inline Counted chip_counted(const Chip* c) {
+    Counted now;
+    const CounterGroups *core = &c->cores[0].counters.groups, *bus = &c->counters.groups;
+    memcpy(now.classes, core->counts, sizeof now.classes);
+    memcpy(now.sums, core->sums, sizeof now.sums);
+    memcpy(now.bus_classes, bus->counts, sizeof now.bus_classes);
+    memcpy(now.bus_sums, bus->sums, sizeof now.bus_sums);
+    now.progress = c->progress;
+    return now;
+}
+
+static inline void counted_add(Counted* to, const Counted* more, int sign) {
+    uint32_t *x = (uint32_t*)to, *y = (uint32_t*)more;
+    for (size_t k = 0; k < sizeof *to / sizeof *x; ++k) x[k] += sign * y[k];
+}
+
+// Whether nothing but the block that runs changes anything in this cycle.
+static inline int repeat_alone(const Chip* c) {
+    const Sequencer* s = &c->cores[0].sequencer;
+    return c->sleep.asleep && s->state == S_RUN && !s->abort && c->gateway.walker.state == WALKER_IDLE && c->reset_state == RESET_RUN &&
+           !c->cores[0].invalidate && !c->cores[0].forget && s->f.phase == FETCH_IDLE;
+}
+
+// In front of each clock edge.
+static inline void repeat_watch(Repeat* r, const Chip* c, const Dram* d) {
+    const Core* core = &c->cores[0];
+    const Sequencer* s = &core->sequencer;
+    const Execute* x = &s->x;
+    if (s->clear || s->state != S_RUN) {
+        if (s->clear) follower_reset(&r->follower);
+        r->follows = r->knows_program = r->wanted = 0;
+        r->from = 0;
+        return;
+    }
+    r->sound &= repeat_alone(c);
+    if (x->state != X_EXECUTE && x->state != X_MULTIPLY && x->state != X_LOOP) return;
+    if (x->state == X_EXECUTE && x->instruction.kind == KIND_UNIT && x->pending) return;
+    if (!r->follows) follower_read(&r->follower, x);
+    Step* step = &r->step[r->steps % PASSAGE_STEPS];
+    *step = (Step){x->pc, x->state};
+    r->sound &= follower_step(&r->follower, &core->path.port.tlb, d->bytes, s->context, s->f.program, step);
+    if (r->steps < PASSAGE_STEPS) ++r->steps;
+    uint32_t back = (step->outcome & STEP_AGAIN) || (step->outcome & STEP_TAKEN && x->instruction.kind == KIND_BRANCH && (x->instruction.flags & 0xFFFF & PC_MASK) <= x->pc);
+    if (back && d->cycle - r->since >= PASSAGE_CYCLES) r->wanted = 1;
+}
+
+// All transfers that may be on their way have translations that the core holds.
+static inline int repeat_translates(const Repeat* r, const Chip* c) {
+    const Follower* f = &r->follower;
+    const Tlb* tlb = &c->cores[0].path.port.tlb;
+    for (int unit = 0; unit < TRANSFER_UNITS; ++unit)
+        for (uint32_t k = 0; k < transfers_known(f, unit); ++k) {
+            const Transfer* t = transfer_at(f, unit, k);
+            const Translation* e = t->low == t->high ? 0 : tlb_holds(tlb, c->cores[0].sequencer.context, t->low, t->high - 1, transfer_access(unit));
+            if (t->low != t->high && (!e || e->difference != t->difference)) return 0;
+        }
+    return 1;
+}
+
+// Whether the program does from here on what it did in a passage; then `f` has followed it.
+static inline int repeat_follows(const Repeat* r, const Chip* c, uint64_t bytes, Follower* f, const Passage* p) {
+    const Sequencer* s = &c->cores[0].sequencer;
+    for (uint32_t k = 0; k < p->steps; ++k) {
+        Step step = {p->step[k].pc, p->step[k].state};
+        if (!follower_step(f, &c->cores[0].path.port.tlb, bytes, s->context, s->f.program, &step) || !step_equal(&step, &p->step[k])) return 0;
+    }
+    return 1;
+}
+
+static inline void dram_at(Dram* d, const Moment* m, uint64_t cycle) {
+    uint64_t by = cycle - m->dram.cycle, parts = channel_parts(&d->timing);
+    Dram was = *d;
+    BurstQueue* queues[] = {&d->reads, &d->writes, &d->responses};
+    const Burst* b = m->items;
+    *d = m->dram;
+    d->memory = was.memory;
+    d->cycle = cycle;
+    d->reads = was.reads, d->writes = was.writes, d->responses = was.responses;
+    d->read_free += by, d->write_free += by;
+    d->channels[0].end += by * parts;
+    for (int k = 0; k < 3; ++k) {
+        queues[k]->first = queues[k]->count = 0;
+        for (uint32_t n = 0; n < m->bursts[k]; ++n, ++b) {
+            Burst burst = *b;
+            if (burst.earliest) burst.earliest += by;
+            for (int piece = 0; piece < MAX_PIECES; ++piece) burst.ends[piece] += by * parts;
+            queue_push(queues[k], burst);
+        }
+    }
+}
+
+// The chip as it was in a past moment, but for where the transfers of `f` go; 0 if that cannot be said.
+static inline int repeat_restore(Repeat* r, Chip* c, Dram* d, const Past* past, const Follower* f, uint64_t cycle, const Counted* counted) {
+    Moment* m = r->scratch;
+    Core* live = &c->cores[0];
+    memcpy(m, past->moment, moment_bytes(past->moment));
+    Addresses a = {.from = &past->follower, .to = f, .tlb = &live->path.port.tlb, .context = live->sequencer.context};
+    moment_visit(&a, m);
+    if (a.strange || f->depth != m->core.sequencer.x.depth) return 0;
+    Core* core = &m->core;
+    Sequencer* s = &core->sequencer;
+    s->f = live->sequencer.f;
+    s->l = live->sequencer.l;
+    memcpy(s->beat_data, live->sequencer.beat_data, sizeof s->beat_data);
+    s->launch_word = live->sequencer.launch_word, s->launch_address = live->sequencer.launch_address;
+    memcpy(s->x.registers, f->registers, sizeof s->x.registers);
+    for (uint32_t k = 1; k <= f->depth; ++k) s->x.frames[k].count = f->counts[k];
+    if (s->x.state == X_LOOP) s->x.frames[f->depth + 1].count = f->counts[f->depth + 1];
+    core->launch = live->launch;
+    core->values = live->values, core->model = live->model;
+    core->path.beats = live->path.beats;
+    core->path.fetched = live->path.fetched;
+    core->path.fetch = live->path.fetch;
+    core->path.port.tlb = live->path.port.tlb;
+    if (core->path.port.port.buffer.here && core->path.port.looked) {
+        core->path.port.tlb = live->path.port.tlb;
+        translated_port_look(&core->path.port);
+        if (core->path.port.translates && !(core->path.port.tlb.hit && core->path.port.tlb.allowed)) return 0;
+    }
+    memcpy(core->counters.groups.counts, counted->classes, sizeof counted->classes);
+    memcpy(core->counters.groups.sums, counted->sums, sizeof counted->sums);
+    memcpy(m->counters.groups.counts, counted->bus_classes, sizeof counted->bus_classes);
+    memcpy(m->counters.groups.sums, counted->bus_sums, sizeof counted->bus_sums);
+    m->gateway.walker = c->gateway.walker;
+    m->gateway.beats = c->gateway.beats, m->gateway.place = c->gateway.place;
+
+    *live = *core;
+    accumulate_outputs(&live->matrix.accumulate, live->matrix.now);
+    c->requests = m->requests, c->responses = m->responses;
+    c->gateway = m->gateway;
+    c->counters = m->counters;
+    memcpy(c->progressing, m->progressing, sizeof c->progressing);
+    c->progress = counted->progress;
+    c->written.first = 0, c->written.end = m->written;
+    memset(c->written.at_bus, NO_BEAT, sizeof c->written.at_bus);
+    c->command.time += cycle - d->cycle;
+    dram_at(d, m, cycle);
+    return 1;
+}
+
+// From a past moment on, along passages that the program follows; the cycles that were left out.
+static inline uint64_t repeat_along(Repeat* r, Chip* c, Dram* d, Past* past, uint64_t limit) {
+    Follower f = r->follower, next;
+    uint64_t cycles = 0;
+    Past* at = past;
+    Counted counted = r->counted;
+    for (int moved = 1; moved;) {
+        moved = 0;
+        for (uint32_t k = 0; k < at->count && !moved; ++k) {
+            const Passage* p = &at->passages[k];
+            if (cycles + p->cycles >= limit) continue;
+            next = f;
+            if (!repeat_follows(r, c, d->bytes, &next, p)) continue;
+            f = next;
+            cycles += p->cycles;
+            counted_add(&counted, &p->counted, 1);
+            at = p->to;
+            moved = 1;
+        }
+    }
+    if (!cycles || !repeat_restore(r, c, d, at, &f, d->cycle + cycles, &counted)) return 0;
+    r->follower = f;
+    r->from = at;
+    r->counted = counted;
+    r->left_out += cycles;
+    return cycles;
+}
+
+static inline void repeat_begin(Repeat* r, const Chip* c, const Dram* d, Past* from) {
+    r->from = from;
+    r->sound = 1;
+    r->steps = 0;
+    r->since = d->cycle;
+    r->counted = chip_counted(c);
+}
+
+static inline void repeat_passed(Repeat* r, const Chip* c, const Dram* d, Past* to) {
+    Past* from = r->from;
+    if (!from || !r->sound || r->steps >= PASSAGE_STEPS || from->count == MOMENT_PASSAGES) return;
+    Passage* p = &from->passages[from->count++];
+    *p = (Passage){to, d->cycle - r->since, r->steps, malloc(r->steps * sizeof *p->step), chip_counted(c)};
+    if (!p->step) abort();
+    memcpy(p->step, r->step, r->steps * sizeof *p->step);
+    counted_add(&p->counted, &r->counted, -1);
+}
+
+// Cycles, at most `limit`, that are left out; outputs of this cycle have settled.
+static inline uint64_t repeat_pass(Repeat* r, Chip* c, Dram* d, uint64_t limit) {
+    if (!r->wanted) return 0;
+    Sequencer* s = &c->cores[0].sequencer;
+    r->wanted = 0;
+    if (!repeat_alone(c) || d->violation) return 0;
+    if (!r->follows) {
+        follower_read(&r->follower, &s->x);
+        r->follows = 1;
+    }
+    if (!follower_agrees(&r->follower, &s->x)) {
+        r->wrong = "of a program what its follower did not (a fault of the exact model)";
+        return 0;
+    }
+    if (!r->knows_program) r->program = passages_program(r->passages, s->f.program, s->f.available), r->knows_program = 1;
+    ++r->moments;
+    if (!repeat_translates(r, c) || !moment_take(r->now, c, d)) {
+        repeat_begin(r, c, d, 0);
+        return 0;
+    }
+    memcpy(r->normal, r->now, moment_bytes(r->now));
+    if (!moment_normal(r->normal, &r->follower)) {
+        repeat_begin(r, c, d, 0);
+        return 0;
+    }
+    uint64_t hash = bytes_hash(r->normal, moment_bytes(r->normal));
+    Past** slot = passages_find(r->passages, r->normal, hash, r->program, r->scratch);
+    Past* past = *slot;
+    if (!past && r->passages->count < MOMENTS) {
+        past = *slot = calloc(1, sizeof *past);
+        if (past) past->moment = malloc(moment_bytes(r->now));
+        if (!past || !past->moment) abort();
+        memcpy(past->moment, r->now, moment_bytes(r->now));
+        past->hash = hash, past->program = r->program, past->follower = r->follower;
+        ++r->passages->count;
+        repeat_passed(r, c, d, past);
+        repeat_begin(r, c, d, past);
+        return 0;
+    }
+    if (past) repeat_passed(r, c, d, past), ++r->returns;
+    repeat_begin(r, c, d, past);
+    if (!past) return 0;
+    uint64_t cycles = repeat_along(r, c, d, past, limit);
+    r->since = d->cycle;
+    return cycles;
+}
