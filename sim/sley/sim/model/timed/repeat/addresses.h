@@ -172,13 +172,13 @@ static inline void load_visit(Addresses* a, LoadUnit* u) {
     for (uint32_t n = q->first_run; n != q->pending.end; ++n) {
         PendingRun* run = &q->runs[n % RUN_RING];
         a->strange |= run->bad;
-        address_visit(a, &run->addr, TRANSFER_LOAD, 0, 1);
+        address_visit(a, &run->addr, TRANSFER_LOAD, 0, a->to != 0);
     }
     address_visit(a, &r->runs.item.addr, TRANSFER_LOAD, 0, r->runs.here);
     address_visit(a, &r->runs.spare.addr, TRANSFER_LOAD, 0, r->runs.full);
     a->strange |= r->active && r->by_list;
     address_visit(a, &r->addresses.position, TRANSFER_LOAD, 0, r->active);
-    address_visit(a, &r->addresses.begin[1], TRANSFER_LOAD, 0, r->active);
+    address_visit(a, &r->addresses.begin[1], TRANSFER_LOAD, 0, r->active && a->to);
 }
 
 static inline void store_visit(Addresses* a, StoreUnit* u) {
@@ -188,12 +188,12 @@ static inline void store_visit(Addresses* a, StoreUnit* u) {
     address_visit(a, &u->run.addr, TRANSFER_STORE, 0, u->run_valid);
     a->strange |= (asks && u->by_list) || u->searching || u->failed;
     address_visit(a, &u->addresses.position, TRANSFER_STORE, 0, asks);
-    address_visit(a, &u->addresses.begin[1], TRANSFER_STORE, 0, asks);
-    address_visit(a, &u->memory_start, TRANSFER_STORE, 0, !u->idle && u->stores);
+    address_visit(a, &u->addresses.begin[1], TRANSFER_STORE, 0, asks && a->to);
+    address_visit(a, &u->memory_start, TRANSFER_STORE, 0, !u->idle && u->stores && a->to);
     for (uint32_t n = u->incomplete.first; n != u->incomplete.end; ++n) {
         Incomplete* i = &u->commands[n % STORE_RING];
         a->strange |= i->failure != 0;
-        address_visit(a, &i->address, TRANSFER_STORE, 0, i->stores);
+        address_visit(a, &i->address, TRANSFER_STORE, 0, i->stores && a->to);
     }
 }
 

@@ -44,7 +44,13 @@ static inline const Translation* tlb_holds(const Tlb* t, uint32_t context, uint3
 
 static inline uint32_t transfer_access(int unit) { return 1u << (unit == TRANSFER_STORE ? NEED_WRITE : NEED_READ); }
 
-// What timing can depend on of an address behind another one: its place, and how far it is if it is near.
+// What timing can depend on of the first address of a transfer: its place, and whether its first burst continues the last
+// one before, which ended at `end`.
+static inline uint32_t first_label(uint32_t place, uint32_t end) {
+    return (place & PLACES - 1) | (place >> LANE_BITS == (end + LANE_MASK) >> LANE_BITS ? PLACES : 0);
+}
+
+// The same of a burst on its way behind another one: how far it is from that if it is near.
 static inline uint32_t address_label(uint32_t address, uint32_t place, uint32_t before) {
     int64_t distance = (int64_t)place - before;
     uint32_t code = distance >= -NEAR && distance <= NEAR ? distance + NEAR + 1 : 0;
@@ -77,7 +83,7 @@ static inline int follower_transfer(
     const Translation* e = tlb_holds(tlb, context, low, high - 1, transfer_access(unit));
     if (!e || (uint64_t)physical(high - 1, e->difference) >= bytes || (uint64_t)physical(low, e->difference) >= bytes) return 0;
     *t = (Transfer){c->a, low, high, e->difference};
-    *label = t->label = address_label(c->a, physical(c->a, e->difference), f->end[unit]);
+    *label = t->label = first_label(physical(c->a, e->difference), f->end[unit]);
     f->end[unit] = physical(c->a + inner + outer + length - 1, e->difference) + 1;
     return 1;
 }

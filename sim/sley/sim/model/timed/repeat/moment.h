@@ -16,11 +16,8 @@ typedef struct Moment {
     Dram dram;
     uint32_t bursts[3];  // of reads, writes, responses, in this order
     Burst items[MOMENT_BURSTS];
+    Follower follower;
 } Moment;
-
-static inline size_t moment_bytes(const Moment* m) {
-    return offsetof(Moment, items) + (m->bursts[0] + m->bursts[1] + m->bursts[2]) * sizeof(Burst);
-}
 
 // Counts so far are those of classes, too.
 static inline void counter_groups_settle(CounterGroups* g) {
@@ -31,9 +28,9 @@ static inline void counter_groups_settle(CounterGroups* g) {
 }
 
 // Returns 0 if more is in flight than there is room for.
-static inline int moment_take(Moment* m, Chip* c, Dram* d) {
+static inline int moment_take(Moment* m, Chip* c, Dram* d, const Follower* f) {
     const BurstQueue* queues[] = {&d->reads, &d->writes, &d->responses};
-    uint32_t at = 0;
+    uint32_t at = 0, before = m->bursts[0] + m->bursts[1] + m->bursts[2];
     counter_groups_settle(&c->cores[0].counters.groups);
     counter_groups_settle(&c->counters.groups);
     if (d->reads.count + d->writes.count + d->responses.count > MOMENT_BURSTS) return 0;
@@ -48,5 +45,7 @@ static inline int moment_take(Moment* m, Chip* c, Dram* d) {
         m->bursts[k] = queues[k]->count;
         for (uint32_t n = 0; n < queues[k]->count; ++n) m->items[at++] = queues[k]->items[(queues[k]->first + n) % queues[k]->room];
     }
+    if (before > at) memset(m->items + at, 0, (before - at) * sizeof *m->items);
+    m->follower = *f;
     return 1;
 }

@@ -119,6 +119,7 @@ static inline void load_normal(LoadUnit* u) {
     RING_NORMAL(q->signal_sets, q->signals.first, q->signals.end);
     RING_NORMAL(q->feed_jobs, q->feeds.first, q->feeds.end);
     RING_NORMAL(q->target_jobs, q->targets.first, q->targets.end);
+    for (uint32_t n = q->first_run; n != q->pending.end; ++n) q->runs[n % RUN_RING].addr = 0;  // of faults alone
     RING_NORMAL(q->runs, q->first_run, q->pending.end);
     queue_normal(&q->signals);
     queue_normal(&q->feeds);
@@ -134,6 +135,8 @@ static inline void store_normal(StoreUnit* u) {
     if (!u->command_valid) FORGET(u->command);
     if (!u->run_valid) FORGET(u->run);
     RING_NORMAL(u->runs, u->queue.first, u->queue.end);
+    for (uint32_t n = u->incomplete.first; n != u->incomplete.end; ++n) u->commands[n % STORE_RING].address = 0;
+    u->memory_start = 0;  // like these it shows where a fault is
     RING_NORMAL(u->commands, u->incomplete.first, u->incomplete.end);
     RING_NORMAL(r->rows, r->starts.first, r->starts.end);
     queue_normal(&u->queue);
@@ -218,6 +221,11 @@ static inline void vector_normal(VectorUnit* u) {
     }
 }
 
+enum { WATCHDOG_FAR = 1 << 16 };
+
+// What is left to a watchdog, if it can end within a passage.
+static inline uint32_t watchdog_label(uint32_t left) { return left > WATCHDOG_FAR ? WATCHDOG_FAR + 1 : left; }
+
 static inline int sequencer_normal(Sequencer* s) {
     Execute* x = &s->x;
     int sound = s->state == S_RUN && s->f.phase == FETCH_IDLE && !s->f.full && !s->f.expects && !s->f.args_left && !s->l.inside && !s->l.start && !s->abort && !s->launch_valid;
@@ -225,6 +233,7 @@ static inline int sequencer_normal(Sequencer* s) {
     FORGET(s->f);
     s->f.available = available;
     s->launch_word = s->launch_address = 0;
+    s->watchdog_left = watchdog_label(s->watchdog_left);
     FORGET(s->beat_data);
     s->l.order.program = s->l.order.args = s->l.order.tagged = s->l.order.same = 0;
     FORGET(s->l.before);
@@ -285,10 +294,10 @@ static inline void dram_normal(Moment* m) {
     FORGET(d->memory);
 }
 
-// Replaces a moment by its normal form; `f`: what was followed up to it.
-static inline int moment_normal(Moment* m, const Follower* f) {
+// Replaces a moment by its normal form. What was followed up to it is in none.
+static inline int moment_normal(Moment* m) {
     Tlb tlb = m->core.path.port.tlb;
-    Addresses a = {.from = f, .tlb = &tlb, .context = m->core.sequencer.context};
+    Addresses a = {.from = &m->follower, .tlb = &tlb, .context = m->core.sequencer.context};
     moment_visit(&a, m);
     int sound = port_normal(&m->gateway);
     sound &= core_normal(&m->core);

@@ -3,7 +3,7 @@
 
 #include "normal.h"
 
-enum { MOMENTS = 1 << 12, MOMENT_SLOTS = 1 << 14, MOMENT_PASSAGES = 8, PASSAGE_STEPS = 1 << 14 };
+enum { MOMENTS = 1 << 16, MOMENT_SLOTS = 1 << 17, MOMENT_PASSAGES = 8, PASSAGE_STEPS = 1 << 14 };
 
 // What counters of a chip have counted.
 typedef struct Counted {
@@ -18,13 +18,14 @@ typedef struct Passage {
     uint32_t steps;
     Step* step;
     Counted counted;
+    uint32_t progressed, watchdog;  // a unit retired a command; what the watchdog had left then
 } Passage;
 
 typedef struct Past {
     uint64_t hash;
-    uint32_t program;  // its number
-    Follower follower;
-    Moment* moment;
+    uint32_t program;   // its number
+    uint32_t watchdog;  // as in the normal form
+    uint64_t* words;    // in which it differs from the first moment of all, as runs of them
     Passage passages[MOMENT_PASSAGES];
     uint32_t count;
 } Past;
@@ -36,6 +37,7 @@ typedef struct Program {
 
 typedef struct Passages {
     Past* slots[MOMENT_SLOTS];
+    Moment* first;
     uint32_t count, programs;
     Program* program;
 } Passages;
@@ -65,16 +67,47 @@ static inline uint32_t passages_program(Passages* p, const Instruction* text, ui
     return p->programs++;
 }
 
+enum { MOMENT_WORDS = sizeof(Moment) / sizeof(uint64_t) };
+
+static inline Past* past_write(Passages* p, const Moment* m) {
+    uint64_t packed[2 * MOMENT_WORDS + 1];
+    uint32_t end = 0;
+    Past* past = calloc(1, sizeof *past);
+    if (!p->first) p->first = calloc(1, sizeof *p->first), *p->first = *m;
+    const uint64_t *x = (const uint64_t*)p->first, *y = (const uint64_t*)m;
+    for (uint32_t k = 0; k < MOMENT_WORDS; ++k) {
+        if (x[k] == y[k]) continue;
+        uint32_t head = end++;
+        packed[head] = k;
+        for (; k < MOMENT_WORDS && x[k] != y[k]; ++k) packed[end++] = y[k];
+        packed[head] |= (uint64_t)(end - head - 1) << 32;
+    }
+    packed[end++] = 0;
+    past->words = malloc(end * sizeof *packed);
+    if (!past || !past->words) abort();
+    memcpy(past->words, packed, end * sizeof *packed);
+    ++p->count;
+    return past;
+}
+
+static inline void past_read(const Passages* p, const Past* past, Moment* m) {
+    *m = *p->first;
+    for (const uint64_t* w = past->words; *w;) {
+        uint32_t place = (uint32_t)*w, count = *w >> 32;
+        memcpy((uint64_t*)m + place, ++w, count * sizeof *w);
+        w += count;
+    }
+}
+
 // The moment with this normal form, or where it would be; `scratch`: for normal forms of others.
 static inline Past** passages_find(Passages* p, const Moment* normal, uint64_t hash, uint32_t program, Moment* scratch) {
     Past** slot = &p->slots[hash % MOMENT_SLOTS];
-    size_t size = moment_bytes(normal);
     while (*slot) {
         Past* past = *slot;
-        if (past->hash == hash && past->program == program && moment_bytes(past->moment) == size) {
-            memcpy(scratch, past->moment, size);
-            moment_normal(scratch, &past->follower);
-            if (!memcmp(scratch, normal, size)) return slot;
+        if (past->hash == hash && past->program == program) {
+            past_read(p, past, scratch);
+            moment_normal(scratch);
+            if (!memcmp(scratch, normal, offsetof(Moment, follower))) return slot;
         }
         if (++slot == p->slots + MOMENT_SLOTS) slot = p->slots;
     }
@@ -85,10 +118,11 @@ static inline void passages_forget(Passages* p) {
     for (uint32_t k = 0; k < MOMENT_SLOTS; ++k) {
         Past* past = p->slots[k];
         for (uint32_t n = 0; past && n < past->count; ++n) free(past->passages[n].step);
-        if (past) free(past->moment);
+        if (past) free(past->words);
         free(past);
     }
     for (uint32_t k = 0; k < p->programs; ++k) free(p->program[k].text);
     free(p->program);
+    free(p->first);
     free(p);
 }

@@ -4,7 +4,7 @@
 
 #include "passages.h"
 
-enum { PASSAGE_CYCLES = 192 };  // at least
+enum { PASSAGE_CYCLES = 96 };  // at least
 
 typedef struct Repeat {
     Passages* passages;
@@ -15,8 +15,8 @@ typedef struct Repeat {
 
     // The passage that began last.
     Past* from;
-    uint32_t sound, steps;
-    uint64_t since;
+    uint32_t sound, steps, progressed;
+    uint64_t since, kind;
     Counted counted;
     Step step[PASSAGE_STEPS];
 
@@ -63,6 +63,14 @@ static inline int repeat_alone(const Chip* c) {
            !c->cores[0].invalidate && !c->cores[0].forget && s->f.phase == FETCH_IDLE;
 }
 
+// A moment is due where the last 64 cycles were of a certain kind, so that what comes again is cut in the same places.
+static inline void repeat_look(Repeat* r, const Core* core, uint64_t cycle) {
+    uint64_t happened = 0;
+    for (int k = 0; k < CLASS_GROUPS; ++k) happened = (happened ^ core->happened[k]) * 0x9E3779B97F4A7C15ull;
+    r->kind = 2 * r->kind + (happened ^ happened >> 31);
+    if (!(r->kind * 0xBF58476D1CE4E5B9ull >> 57) && cycle - r->since >= PASSAGE_CYCLES) r->wanted = 1;
+}
+
 // In front of each clock edge.
 static inline void repeat_watch(Repeat* r, const Chip* c, const Dram* d) {
     const Core* core = &c->cores[0];
@@ -75,6 +83,8 @@ static inline void repeat_watch(Repeat* r, const Chip* c, const Dram* d) {
         return;
     }
     r->sound &= repeat_alone(c);
+    r->progressed |= s->retired;
+    repeat_look(r, core, d->cycle);
     if (x->state != X_EXECUTE && x->state != X_MULTIPLY && x->state != X_LOOP) return;
     if (x->state == X_EXECUTE && x->instruction.kind == KIND_UNIT && x->pending) return;
     if (!r->follows) follower_read(&r->follower, x);
@@ -82,8 +92,6 @@ static inline void repeat_watch(Repeat* r, const Chip* c, const Dram* d) {
     *step = (Step){x->pc, x->state};
     r->sound &= follower_step(&r->follower, &core->path.port.tlb, d->bytes, s->context, s->f.program, step);
     if (r->steps < PASSAGE_STEPS) ++r->steps;
-    uint32_t back = (step->outcome & STEP_AGAIN) || (step->outcome & STEP_TAKEN && x->instruction.kind == KIND_BRANCH && (x->instruction.flags & 0xFFFF & PC_MASK) <= x->pc);
-    if (back && d->cycle - r->since >= PASSAGE_CYCLES) r->wanted = 1;
 }
 
 // All transfers that may be on their way have translations that the core holds.
@@ -135,8 +143,9 @@ static inline void dram_at(Dram* d, const Moment* m, uint64_t cycle) {
 static inline int repeat_restore(Repeat* r, Chip* c, Dram* d, const Past* past, const Follower* f, uint64_t cycle, const Counted* counted) {
     Moment* m = r->scratch;
     Core* live = &c->cores[0];
-    memcpy(m, past->moment, moment_bytes(past->moment));
-    Addresses a = {.from = &past->follower, .to = f, .tlb = &live->path.port.tlb, .context = live->sequencer.context};
+    past_read(r->passages, past, m);
+    Follower from = m->follower;
+    Addresses a = {.from = &from, .to = f, .tlb = &live->path.port.tlb, .context = live->sequencer.context};
     moment_visit(&a, m);
     if (a.strange || f->depth != m->core.sequencer.x.depth) return 0;
     Core* core = &m->core;
@@ -186,8 +195,10 @@ static inline uint64_t repeat_along(Repeat* r, Chip* c, Dram* d, Past* past, uin
     uint64_t cycles = 0;
     Past* at = past;
     Counted counted = r->counted;
+    uint32_t watchdog = c->cores[0].sequencer.watchdog_left;
     for (int moved = 1; moved;) {
         moved = 0;
+        if (watchdog_label(watchdog) != at->watchdog) break;
         for (uint32_t k = 0; k < at->count && !moved; ++k) {
             const Passage* p = &at->passages[k];
             if (cycles + p->cycles >= limit) continue;
@@ -196,11 +207,13 @@ static inline uint64_t repeat_along(Repeat* r, Chip* c, Dram* d, Past* past, uin
             f = next;
             cycles += p->cycles;
             counted_add(&counted, &p->counted, 1);
+            watchdog = p->progressed ? p->watchdog : watchdog ? watchdog - (uint32_t)p->cycles : 0;
             at = p->to;
             moved = 1;
         }
     }
     if (!cycles || !repeat_restore(r, c, d, at, &f, d->cycle + cycles, &counted)) return 0;
+    c->cores[0].sequencer.watchdog_left = watchdog;
     r->follower = f;
     r->from = at;
     r->counted = counted;
@@ -211,17 +224,17 @@ static inline uint64_t repeat_along(Repeat* r, Chip* c, Dram* d, Past* past, uin
 static inline void repeat_begin(Repeat* r, const Chip* c, const Dram* d, Past* from) {
     r->from = from;
     r->sound = 1;
-    r->steps = 0;
+    r->steps = r->progressed = 0;
     r->since = d->cycle;
     r->counted = chip_counted(c);
 }
 
 static inline void repeat_passed(Repeat* r, const Chip* c, const Dram* d, Past* to) {
     Past* from = r->from;
-    if (!from || !r->sound || r->steps >= PASSAGE_STEPS || from->count == MOMENT_PASSAGES) return;
+    if (!from || !r->sound || r->steps >= PASSAGE_STEPS || d->cycle - r->since >= WATCHDOG_FAR || from->count == MOMENT_PASSAGES) return;
     Passage* p = &from->passages[from->count++];
-    *p = (Passage){to, d->cycle - r->since, r->steps, malloc(r->steps * sizeof *p->step), chip_counted(c)};
-    if (!p->step) abort();
+    *p = (Passage){to, d->cycle - r->since, r->steps, malloc(r->steps * sizeof *p->step), chip_counted(c), r->progressed, c->cores[0].sequencer.watchdog_left};
+    if (!p->step && r->steps) abort();
     memcpy(p->step, r->step, r->steps * sizeof *p->step);
     counted_add(&p->counted, &r->counted, -1);
 }
@@ -242,25 +255,22 @@ static inline uint64_t repeat_pass(Repeat* r, Chip* c, Dram* d, uint64_t limit) 
     }
     if (!r->knows_program) r->program = passages_program(r->passages, s->f.program, s->f.available), r->knows_program = 1;
     ++r->moments;
-    if (!repeat_translates(r, c) || !moment_take(r->now, c, d)) {
+    if (!repeat_translates(r, c) || !moment_take(r->now, c, d, &r->follower)) {
         repeat_begin(r, c, d, 0);
         return 0;
     }
-    memcpy(r->normal, r->now, moment_bytes(r->now));
-    if (!moment_normal(r->normal, &r->follower)) {
+    memcpy(r->normal, r->now, sizeof *r->now);
+    if (!moment_normal(r->normal)) {
         repeat_begin(r, c, d, 0);
         return 0;
     }
-    uint64_t hash = bytes_hash(r->normal, moment_bytes(r->normal));
+    uint64_t hash = bytes_hash(r->normal, offsetof(Moment, follower));
     Past** slot = passages_find(r->passages, r->normal, hash, r->program, r->scratch);
     Past* past = *slot;
     if (!past && r->passages->count < MOMENTS) {
-        past = *slot = calloc(1, sizeof *past);
-        if (past) past->moment = malloc(moment_bytes(r->now));
-        if (!past || !past->moment) abort();
-        memcpy(past->moment, r->now, moment_bytes(r->now));
-        past->hash = hash, past->program = r->program, past->follower = r->follower;
-        ++r->passages->count;
+        past = *slot = past_write(r->passages, r->now);
+        past->hash = hash, past->program = r->program;
+        past->watchdog = watchdog_label(s->watchdog_left);
         repeat_passed(r, c, d, past);
         repeat_begin(r, c, d, past);
         return 0;
