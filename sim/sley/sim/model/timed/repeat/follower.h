@@ -65,6 +65,18 @@ static inline uint32_t transfers_known(const Follower* f, int unit) {
     return f->count[unit] < TRANSFERS ? f->count[unit] : TRANSFERS;
 }
 
+// Parameters of which no twin reads more than whether a SET of them is a fault.
+static inline int param_is_value(uint32_t param) {
+    return param == PARAM_FILL || param == PARAM_EXCHANGE || (param >= PARAM_SPLAT0 && param <= PARAM_SPLAT3) ||
+           param == PARAM_IOTA_BASE || param == PARAM_IOTA_ROW || param == PARAM_IOTA_LANE;
+}
+
+// What timing can depend on of the value of a SET.
+static inline uint32_t set_label(uint32_t unit, const UnitCommand* c) {
+    uint32_t param = FLAG(SET_PARAM, c->flags);
+    return param_is_value(param) ? set_is_bad(unit, param, c->a) : c->a;
+}
+
 // A LOAD or STORE is handed out; 0 if its time depends on more than its label.
 static inline int follower_transfer(
     Follower* f, const Tlb* tlb, uint64_t bytes, uint32_t context, int unit, const UnitCommand* c, uint32_t* label) {
@@ -94,7 +106,7 @@ static inline int follower_command(
     UnitCommand c = {.op = i->op, .a = i->immediate == IMM_A ? i->imm : r[i->ra], .b = r[i->rb],
                      .c = i->immediate == IMM_C ? i->imm : r[i->rc], .flags = i->flags};
     int unit = i->unit == UNIT_LOAD ? TRANSFER_LOAD : i->unit == UNIT_STORE ? TRANSFER_STORE : TRANSFER_UNITS, sound = 1;
-    s->b = c.b, s->c = c.c, s->label = c.a;
+    s->b = c.b, s->c = c.c, s->label = c.op == OP_SET ? set_label(i->unit, &c) : c.a;
     if (unit != TRANSFER_UNITS && c.op == OP_SET) {
         uint32_t param = FLAG(SET_PARAM, c.flags);
         if (param < PARAMS && !set_is_bad(i->unit, param, c.a)) f->params[unit][param] = c.a;

@@ -18,12 +18,24 @@ static inline void ring_normal(void* items, size_t size, uint32_t ring, uint32_t
 
 static inline void queue_normal(Queue* q) { q->end -= q->first, q->first = 0; }
 
-static inline void front_normal(UnitFront* f) {
+static inline void command_normal(UnitCommand* c, uint32_t unit) {
+    if (c->op == OP_SET) c->a = set_label(unit, c);
+}
+
+static inline void front_normal(UnitFront* f, uint32_t unit) {
     RING_NORMAL(f->items, f->queue.first, f->queue.end);
     queue_normal(&f->queue);
     if (!f->queue.here) FORGET(f->o);
     if (!f->i_valid) FORGET(f->i);
+    for (uint32_t n = 0; n < f->queue.end; ++n) command_normal(&f->items[n], unit);
+    command_normal(&f->o, unit);
+    command_normal(&f->i, unit);
 }
+
+// Bytes behind the last member of a struct, which hold anything.
+#define PADDING_NORMAL(place, last)                                                                             \
+    memset((uint8_t*)&(place).last + sizeof (place).last, 0,                                                    \
+           (uint8_t*)(&(place) + 1) - ((uint8_t*)&(place).last + sizeof (place).last))
 
 #define BUFFER_NORMAL(b)                    \
     do {                                    \
@@ -115,7 +127,13 @@ static inline void path_normal(CorePath* p) {
 static inline void load_normal(LoadUnit* u) {
     LoadQueues* q = &u->queues;
     if (!u->command_valid) FORGET(u->command);
+    command_normal(&u->command, UNIT_LOAD);
+    u->request.params[PARAM_FILL] = 0;
     if (!u->signal_valid) u->signal_set = 0;
+    for (uint32_t n = q->targets.first; n != q->feeds.end; ++n)
+        if (q->target_jobs[n % COMMAND_RING].param == PARAM_FILL) q->target_jobs[n % COMMAND_RING].row = 0;
+    for (uint32_t n = q->feeds.first; n != q->feeds.end; ++n)
+        if (q->feed_jobs[n % COMMAND_RING].param == PARAM_FILL) q->feed_jobs[n % COMMAND_RING].runs = 0;
     RING_NORMAL(q->signal_sets, q->signals.first, q->signals.end);
     RING_NORMAL(q->feed_jobs, q->feeds.first, q->feeds.end);
     RING_NORMAL(q->target_jobs, q->targets.first, q->targets.end);
@@ -195,6 +213,14 @@ static inline void matrix_normal(MatrixUnit* u) {
     if (!u->streamer.waiting) FORGET(u->streamer.waiting_job);
     if (!u->loader.waiting) FORGET(u->loader.waiting_job);
     if (!u->front.here) FORGET(u->front.command), u->front.end = 0;
+    WeightsJob* weights[] = {&u->loader.job, &u->loader.waiting_job};
+    MatmulJob* matmuls[] = {&u->streamer.job, &u->streamer.waiting_job};
+    for (int k = 0; k < 2; ++k) {
+        PADDING_NORMAL(weights[k]->walk, empty);
+        PADDING_NORMAL(*weights[k], swaps);
+        PADDING_NORMAL(matmuls[k]->walk, empty);
+        PADDING_NORMAL(*matmuls[k], loads);
+    }
     u->now = 0;
 }
 
@@ -203,6 +229,11 @@ static inline void vector_normal(VectorUnit* u) {
     VectorWrites* w = &u->writes;
     VectorRetirement* r = &u->retirement;
     if (!u->command_valid) FORGET(u->command);
+    if (u->front.state == VECTOR_NONE) FORGET(u->front.command), FORGET(u->front.kind), u->front.bad = u->front.same = 0;
+    command_normal(&u->command, UNIT_VECTOR);
+    command_normal(&u->front.command, UNIT_VECTOR);
+    for (uint32_t k = 0; k < PARAMS; ++k)
+        if (param_is_value(k)) u->front.params[k] = 0;
     if (!u->signal_valid) u->signal_set = 0;
     for (int k = 0; k < VECTOR_READ_PORTS; ++k)
         if (!u->read_valid[k]) u->read_row[k] = u->read_part[k] = 0;
@@ -243,6 +274,7 @@ static inline int sequencer_normal(Sequencer* s) {
         x->frames[k].count = 0;
     }
     if (!x->pending) FORGET(x->command);
+    command_normal(&x->command, x->pending);
     return sound;
 }
 
@@ -260,7 +292,7 @@ static inline int core_normal(Core* c) {
     FORGET(c->launch);
     FORGET(c->values);
     FORGET(c->model);
-    for (int k = 0; k < UNITS_BEHIND; ++k) front_normal(&c->fronts[k]);
+    for (int k = 0; k < UNITS_BEHIND; ++k) front_normal(&c->fronts[k], UNIT_LOAD + k);
     load_normal(&c->load);
     store_normal(&c->store);
     matrix_normal(&c->matrix);

@@ -18,6 +18,7 @@ typedef struct Passage {
     uint32_t steps;
     Step* step;
     Counted counted;
+    struct Passage* other;  // from the same moment
     uint32_t progressed, watchdog;  // a unit retired a command; what the watchdog had left then
 } Passage;
 
@@ -26,7 +27,7 @@ typedef struct Past {
     uint32_t program;   // its number
     uint32_t watchdog;  // as in the normal form
     uint64_t* words;    // in which it differs from the first moment of all, as runs of them
-    Passage passages[MOMENT_PASSAGES];
+    Passage* passages;
     uint32_t count;
 } Past;
 
@@ -117,7 +118,12 @@ static inline Past** passages_find(Passages* p, const Moment* normal, uint64_t h
 static inline void passages_forget(Passages* p) {
     for (uint32_t k = 0; k < MOMENT_SLOTS; ++k) {
         Past* past = p->slots[k];
-        for (uint32_t n = 0; past && n < past->count; ++n) free(past->passages[n].step);
+        for (Passage* passage = past ? past->passages : 0; passage;) {
+            Passage* other = passage->other;
+            free(passage->step);
+            free(passage);
+            passage = other;
+        }
         if (past) free(past->words);
         free(past);
     }

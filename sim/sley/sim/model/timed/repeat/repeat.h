@@ -3,6 +3,9 @@
 #pragma once
 
 #include "passages.h"
+#ifdef DEBUG_BLOCKS
+#include <stdio.h>
+#endif
 
 enum { PASSAGE_CYCLES = 96 };  // at least
 
@@ -22,6 +25,7 @@ typedef struct Repeat {
 
     uint64_t left_out, moments, returns;  // cycles; moments that were looked at; of them those that had been
     const char* wrong;
+    uint64_t fails, why[8];
 } Repeat;
 
 static Repeat* repeat_create(void) {
@@ -78,6 +82,9 @@ static inline void repeat_watch(Repeat* r, const Chip* c, const Dram* d) {
     const Execute* x = &s->x;
     if (s->clear || s->state != S_RUN) {
         if (s->clear) follower_reset(&r->follower);
+#ifdef DEBUG_BLOCKS
+        if (r->follows) { static uint64_t l, m, n, t, b; fprintf(stderr, "block %lu cycles %lu left %.3f moments %lu returns %lu fails %lu\n", b++, d->cycle - t, (double)(r->left_out - l) / (d->cycle - t), r->moments - m, r->returns - n, r->fails); fprintf(stderr, "   translate %lu strange %lu unsound %lu miss %lu mism %lu\n", r->why[0], r->why[1], r->why[2], r->why[3], r->why[4]); l = r->left_out, m = r->moments, n = r->returns, t = d->cycle; }
+#endif
         r->follows = r->knows_program = r->wanted = 0;
         r->from = 0;
         return;
@@ -199,8 +206,7 @@ static inline uint64_t repeat_along(Repeat* r, Chip* c, Dram* d, Past* past, uin
     for (int moved = 1; moved;) {
         moved = 0;
         if (watchdog_label(watchdog) != at->watchdog) break;
-        for (uint32_t k = 0; k < at->count && !moved; ++k) {
-            const Passage* p = &at->passages[k];
+        for (const Passage* p = at->passages; p && !moved; p = p->other) {
             if (cycles + p->cycles >= limit) continue;
             next = f;
             if (!repeat_follows(r, c, d->bytes, &next, p)) continue;
@@ -212,7 +218,8 @@ static inline uint64_t repeat_along(Repeat* r, Chip* c, Dram* d, Past* past, uin
             moved = 1;
         }
     }
-    if (!cycles || !repeat_restore(r, c, d, at, &f, d->cycle + cycles, &counted)) return 0;
+    if (!cycles) { ++r->why[4]; return 0; }
+    if (!repeat_restore(r, c, d, at, &f, d->cycle + cycles, &counted)) { ++r->fails; return 0; }
     c->cores[0].sequencer.watchdog_left = watchdog;
     r->follower = f;
     r->from = at;
@@ -232,9 +239,11 @@ static inline void repeat_begin(Repeat* r, const Chip* c, const Dram* d, Past* f
 static inline void repeat_passed(Repeat* r, const Chip* c, const Dram* d, Past* to) {
     Past* from = r->from;
     if (!from || !r->sound || r->steps >= PASSAGE_STEPS || d->cycle - r->since >= WATCHDOG_FAR || from->count == MOMENT_PASSAGES) return;
-    Passage* p = &from->passages[from->count++];
-    *p = (Passage){to, d->cycle - r->since, r->steps, malloc(r->steps * sizeof *p->step), chip_counted(c), r->progressed, c->cores[0].sequencer.watchdog_left};
-    if (!p->step && r->steps) abort();
+    Passage* p = malloc(sizeof *p);
+    Step* step = malloc((r->steps + 1) * sizeof *step);
+    if (!p || !step) abort();
+    *p = (Passage){to, d->cycle - r->since, r->steps, step, chip_counted(c), from->passages, r->progressed, c->cores[0].sequencer.watchdog_left};
+    from->passages = p, ++from->count;
     memcpy(p->step, r->step, r->steps * sizeof *p->step);
     counted_add(&p->counted, &r->counted, -1);
 }
@@ -255,12 +264,15 @@ static inline uint64_t repeat_pass(Repeat* r, Chip* c, Dram* d, uint64_t limit) 
     }
     if (!r->knows_program) r->program = passages_program(r->passages, s->f.program, s->f.available), r->knows_program = 1;
     ++r->moments;
+    if (!repeat_translates(r, c)) ++r->why[0];
+    if (!r->sound) ++r->why[2];
     if (!repeat_translates(r, c) || !moment_take(r->now, c, d, &r->follower)) {
         repeat_begin(r, c, d, 0);
         return 0;
     }
     memcpy(r->normal, r->now, sizeof *r->now);
     if (!moment_normal(r->normal)) {
+        ++r->why[1];
         repeat_begin(r, c, d, 0);
         return 0;
     }
