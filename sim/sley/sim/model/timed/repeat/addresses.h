@@ -5,7 +5,7 @@
 
 // With `to` an address becomes that of the transfer there which is in the place of its own in `from`; without, its label.
 typedef struct Addresses {
-    const Follower *from, *to;
+    const Transfers *from, *to;
     const Tlb* tlb;
     uint32_t context;
     uint32_t before[TRANSFER_UNITS];  // the physical address of the unit's burst ahead
@@ -197,33 +197,6 @@ static inline void store_visit(Addresses* a, StoreUnit* u) {
     }
 }
 
-static inline int is_transfer(const UnitCommand* c) { return c->op != OP_SET; }
-
-// Commands that a unit has not taken: by what they were when they were handed out.
-static inline void command_visit(const Addresses* a, UnitCommand* c, int unit, uint32_t back) {
-    const Follower* f = a->to ? a->to : a->from;
-    c->a = a->to ? transfer_at(f, unit, back)->first : transfer_at(f, unit, back)->label;
-}
-
-static inline void commands_visit(Addresses* a, Core* core, int unit) {
-    UnitFront* f = &core->fronts[unit];
-    Execute* x = &core->sequencer.x;
-    UnitCommand* taken = unit == TRANSFER_LOAD ? &core->load.command : &core->store.command;
-    uint32_t takes = unit == TRANSFER_LOAD ? core->load.command_valid : core->store.command_valid;
-    uint32_t back = 0, ring = sizeof f->items / sizeof *f->items;
-    if (x->pending == UNIT_LOAD + (uint32_t)unit) {
-        if (is_transfer(&x->command)) command_visit(a, &x->command, unit, back++);
-        if (f->i_valid) f->i.a = x->command.a;
-    }
-    for (uint32_t n = f->queue.end; n-- != f->queue.first;) {
-        UnitCommand* c = &f->items[n % ring];
-        if (is_transfer(c)) command_visit(a, c, unit, back++);
-    }
-    if (f->queue.here) f->o.a = f->items[f->queue.first % ring].a;
-    if (takes) taken->a = f->o.a;
-    a->strange |= back > transfers_known(a->from, unit);
-}
-
 static inline void moment_visit(Addresses* a, Moment* m) {
     dram_visit(a, m);
     port_visit(a, &m->gateway);
@@ -231,6 +204,4 @@ static inline void moment_visit(Addresses* a, Moment* m) {
     path_visit(a, &m->core.path);
     load_visit(a, &m->core.load);
     store_visit(a, &m->core.store);
-    commands_visit(a, &m->core, TRANSFER_LOAD);
-    commands_visit(a, &m->core, TRANSFER_STORE);
 }

@@ -14,18 +14,31 @@ typedef struct Transfer {
     uint32_t label;  // of its address, all that timing depends on
 } Transfer;
 
+typedef struct Transfers {
+    Transfer known[TRANSFER_UNITS][TRANSFERS];
+    uint32_t count[TRANSFER_UNITS], end[TRANSFER_UNITS];  // physical end of the last run
+} Transfers;
+
+// A command that was handed out, and of its `a` all that timing depends on.
+typedef struct Handed {
+    UnitCommand command;
+    uint32_t label;
+} Handed;
+
+enum { HANDED = 256 };  // that are known; a power of 2
+
 typedef struct Follower {
     uint32_t registers[REGISTERS], lasts[LOOP_DEPTH + 2], counts[LOOP_DEPTH + 2], depth, skips;
     uint32_t params[TRANSFER_UNITS][PARAMS];
-    Transfer transfers[TRANSFER_UNITS][TRANSFERS];
-    uint32_t count[TRANSFER_UNITS], end[TRANSFER_UNITS];  // physical end of the last run
+    Transfers transfers;
+    Handed handed[UNITS_BEHIND][HANDED];
+    uint32_t count[UNITS_BEHIND];
 } Follower;
 
 // A cycle in which an instruction has an effect, and which.
 typedef struct Step {
     uint16_t pc;
     uint8_t state, outcome;
-    uint32_t b, c, label;
 } Step;
 
 enum { STEP_TAKEN = 1, STEP_LAST = 2, STEP_AGAIN = 4 };
@@ -57,12 +70,12 @@ static inline uint32_t address_label(uint32_t address, uint32_t place, uint32_t 
     return code * PLACES + (address & PLACES - 1);
 }
 
-static inline const Transfer* transfer_at(const Follower* f, int unit, uint32_t back) {
-    return &f->transfers[unit][(f->count[unit] - 1 - back) % TRANSFERS];
+static inline const Transfer* transfer_at(const Transfers* t, int unit, uint32_t back) {
+    return &t->known[unit][(t->count[unit] - 1 - back) % TRANSFERS];
 }
 
-static inline uint32_t transfers_known(const Follower* f, int unit) {
-    return f->count[unit] < TRANSFERS ? f->count[unit] : TRANSFERS;
+static inline uint32_t transfers_known(const Transfers* t, int unit) {
+    return t->count[unit] < TRANSFERS ? t->count[unit] : TRANSFERS;
 }
 
 // Parameters of which no twin reads more than whether a SET of them is a fault.
@@ -84,7 +97,8 @@ static inline int follower_transfer(
     int by_list = HAS_LISTS && (unit == TRANSFER_LOAD ? FLAG(LOAD_BY_LIST, c->flags) : FLAG(STORE_BY_LIST, c->flags));
     uint32_t runs = c->c, slabs = p[PARAM_COUNT2], length = p[PARAM_RUN_BYTES];
     if (by_list || runs > 0xFFFF) return 0;
-    Transfer* t = &f->transfers[unit][f->count[unit]++ % TRANSFERS];
+    Transfers* all = &f->transfers;
+    Transfer* t = &all->known[unit][all->count[unit]++ % TRANSFERS];
     *t = (Transfer){c->a, c->a, c->a, 0, c->a & PLACES - 1};
     *label = t->label;
     if (!runs || !slabs || !length) return 1;
@@ -95,25 +109,26 @@ static inline int follower_transfer(
     const Translation* e = tlb_holds(tlb, context, low, high - 1, transfer_access(unit));
     if (!e || (uint64_t)physical(high - 1, e->difference) >= bytes || (uint64_t)physical(low, e->difference) >= bytes) return 0;
     *t = (Transfer){c->a, low, high, e->difference};
-    *label = t->label = first_label(physical(c->a, e->difference), f->end[unit]);
-    f->end[unit] = physical(c->a + inner + outer + length - 1, e->difference) + 1;
+    *label = t->label = first_label(physical(c->a, e->difference), all->end[unit]);
+    all->end[unit] = physical(c->a + inner + outer + length - 1, e->difference) + 1;
     return 1;
 }
 
 static inline int follower_command(
     Follower* f, const Tlb* tlb, uint64_t bytes, uint32_t context, const Instruction* i, Step* s) {
     uint32_t* r = f->registers;
-    UnitCommand c = {.op = i->op, .a = i->immediate == IMM_A ? i->imm : r[i->ra], .b = r[i->rb],
+    UnitCommand c = {.op = i->op, .pc = s->pc, .wait = i->wait, .signal = i->signal, .a = i->immediate == IMM_A ? i->imm : r[i->ra], .b = r[i->rb],
                      .c = i->immediate == IMM_C ? i->imm : r[i->rc], .flags = i->flags};
     int unit = i->unit == UNIT_LOAD ? TRANSFER_LOAD : i->unit == UNIT_STORE ? TRANSFER_STORE : TRANSFER_UNITS, sound = 1;
-    s->b = c.b, s->c = c.c, s->label = c.op == OP_SET ? set_label(i->unit, &c) : c.a;
+    uint32_t label = c.op == OP_SET ? set_label(i->unit, &c) : c.a, number = i->unit - UNIT_LOAD;
     if (unit != TRANSFER_UNITS && c.op == OP_SET) {
         uint32_t param = FLAG(SET_PARAM, c.flags);
         if (param < PARAMS && !set_is_bad(i->unit, param, c.a)) f->params[unit][param] = c.a;
     } else if (unit != TRANSFER_UNITS) {
-        sound = follower_transfer(f, tlb, bytes, context, unit, &c, &s->label);
+        sound = follower_transfer(f, tlb, bytes, context, unit, &c, &label);
     }
     if (i->op != OP_SET && i->ra) r[i->ra] += r[i->rd];
+    f->handed[number][f->count[number]++ % HANDED] = (Handed){c, label};
     return sound;
 }
 
@@ -124,7 +139,7 @@ static inline int follower_step(
     uint32_t* r = f->registers;
     uint32_t a = i->immediate == IMM_A ? i->imm : r[i->ra], b = i->immediate == IMM_B ? i->imm : r[i->rb];
     int step = 0, sound = 1, last = f->depth && s->pc == f->lasts[f->depth];
-    s->outcome = 0, s->b = s->c = s->label = 0;
+    s->outcome = 0;
     if (s->state == X_LOOP) {
         if (!f->skips) ++f->depth;
         return f->depth <= LOOP_DEPTH;
@@ -166,7 +181,21 @@ static inline int follower_step(
 }
 
 static inline int step_equal(const Step* x, const Step* y) {
-    return x->pc == y->pc && x->state == y->state && x->outcome == y->outcome && x->b == y->b && x->c == y->c && x->label == y->label;
+    return x->pc == y->pc && x->state == y->state && x->outcome == y->outcome;
+}
+
+static inline const Handed* handed_at(const Follower* f, int unit, uint32_t number) { return &f->handed[unit][number % HANDED]; }
+
+static inline int handed_equal(const Handed* x, const Handed* y) {
+    const UnitCommand *c = &x->command, *d = &y->command;
+    return x->label == y->label && c->op == d->op && c->pc == d->pc && c->wait == d->wait && c->signal == d->signal && c->b == d->b &&
+           c->c == d->c && c->flags == d->flags;
+}
+
+// The number of the command at the output of the queue of a unit, or of the next one that comes to it.
+static inline uint32_t handed_head(const Follower* f, const Core* core, int unit) {
+    const Queue* q = &core->fronts[unit].queue;
+    return f->count[unit] - (core->sequencer.x.pending == UNIT_LOAD + (uint32_t)unit) - (q->end - q->first);
 }
 
 // A block begins.

@@ -12,11 +12,12 @@ typedef struct Moment {
     MemoryGateway gateway;
     BusCounters counters;
     uint32_t progressing[PROGRESS_DELAYS];
+    uint32_t heads[UNITS_BEHIND];  // labels of the commands at the outputs of queues
     uint32_t written;  // beats at the bus, which have no data
     Dram dram;
     uint32_t bursts[3];  // of reads, writes, responses, in this order
     Burst items[MOMENT_BURSTS];
-    Follower follower;
+    Transfers transfers;
 } Moment;
 
 // Counts so far are those of classes, too.
@@ -46,6 +47,8 @@ static inline int moment_take(Moment* m, Chip* c, Dram* d, const Follower* f) {
         for (uint32_t n = 0; n < queues[k]->count; ++n) m->items[at++] = queues[k]->items[(queues[k]->first + n) % queues[k]->room];
     }
     if (before > at) memset(m->items + at, 0, (before - at) * sizeof *m->items);
-    m->follower = *f;
+    m->transfers = f->transfers;
+    for (int k = 0; k < UNITS_BEHIND; ++k) m->heads[k] = c->cores[0].fronts[k].queue.here ? handed_at(f, k, handed_head(f, &c->cores[0], k))->label : 0;
+    for (int k = 0; k < UNITS_BEHIND; ++k) memset(m->core.fronts[k].items, 0, sizeof m->core.fronts[k].items);
     return 1;
 }

@@ -22,14 +22,12 @@ static inline void command_normal(UnitCommand* c, uint32_t unit) {
     if (c->op == OP_SET) c->a = set_label(unit, c);
 }
 
-static inline void front_normal(UnitFront* f, uint32_t unit) {
-    RING_NORMAL(f->items, f->queue.first, f->queue.end);
+// Of a queue only the command at its output counts; those behind it do when they come there.
+static inline void front_normal(UnitFront* f, uint32_t head) {
     queue_normal(&f->queue);
     if (!f->queue.here) FORGET(f->o);
-    if (!f->i_valid) FORGET(f->i);
-    for (uint32_t n = 0; n < f->queue.end; ++n) command_normal(&f->items[n], unit);
-    command_normal(&f->o, unit);
-    command_normal(&f->i, unit);
+    else f->o.a = head;
+    FORGET(f->i);
 }
 
 // Bytes behind the last member of a struct, which hold anything.
@@ -101,6 +99,8 @@ static inline void reader_normal(MemoryReader* r) {
     BUFFER_NORMAL(r->out);
     if (!r->i_valid) FORGET(r->i);
     if (!r->joined_valid) FORGET(r->joined);
+    if (!r->active) r->position = r->windows = r->more = 0;
+    if (!r->active && !r->shares) r->last = 0;
     if (!r->request_valid) r->request_beats = r->request_context = r->request_execute = r->request_share = 0;
 }
 
@@ -109,7 +109,7 @@ static inline void writer_normal(MemoryWriter* w) {
     queue_normal(&w->runs);
     queue_normal(&w->beats);
     if (!w->i_valid) FORGET(w->i);
-    if (!w->active) FORGET(w->run);
+    if (!w->active) FORGET(w->run), w->last = w->windows = 0;
 }
 
 static inline void path_normal(CorePath* p) {
@@ -120,14 +120,14 @@ static inline void path_normal(CorePath* p) {
     FORGET(p->fetched);
     FORGET(p->beats);
     FORGET(port->tlb);
+    if (!port->port.buffer.here) port->translates = port->looked = 0;
     if (!port->answer_valid) FORGET(port->answer), FORGET(port->port.answer);
     port->answer.data = port->port.answer.data = 0;
 }
 
 static inline void load_normal(LoadUnit* u) {
     LoadQueues* q = &u->queues;
-    if (!u->command_valid) FORGET(u->command);
-    command_normal(&u->command, UNIT_LOAD);
+    FORGET(u->command);
     u->request.params[PARAM_FILL] = 0;
     if (!u->signal_valid) u->signal_set = 0;
     for (uint32_t n = q->targets.first; n != q->feeds.end; ++n)
@@ -144,13 +144,15 @@ static inline void load_normal(LoadUnit* u) {
     queue_normal(&q->targets);
     q->pending.first -= q->first_run, q->pending.end -= q->first_run, q->first_run = 0;
     BUFFER_NORMAL(u->writes);
+    if (u->feed.state != FEED_PLACE && u->feed.target.idle)
+        FORGET(u->feed.loops), FORGET(u->feed.target.walk), FORGET(u->feed.target.strides), u->feed.space = u->feed.empty = u->feed.filled = u->feed.padded = u->feed.index = 0;
     BUFFER_NORMAL(u->request.runs);
     if (!u->request.active) FORGET(u->request.loops), FORGET(u->request.addresses), u->request.strides[0] = u->request.strides[1] = 0;
 }
 
 static inline void store_normal(StoreUnit* u) {
     StoreReads* r = &u->reads;
-    if (!u->command_valid) FORGET(u->command);
+    FORGET(u->command);
     if (!u->run_valid) FORGET(u->run);
     RING_NORMAL(u->runs, u->queue.first, u->queue.end);
     for (uint32_t n = u->incomplete.first; n != u->incomplete.end; ++n) u->commands[n % STORE_RING].address = 0;
@@ -188,7 +190,7 @@ static inline void matrix_normal(MatrixUnit* u) {
     Accumulate* a = &u->accumulate;
     uint16_t started[STARTED_MATMULS];
     int64_t now = u->now;
-    if (!u->command_valid) FORGET(u->command);
+    FORGET(u->command);
     for (int k = 0; k < 2; ++k)
         if (!u->signal_valid[k] && !(k ? u->next_started : u->offered)) u->signal_set[k] = 0;
     RING_NORMAL(u->started, u->first_started, u->first_started + u->count_started);
@@ -228,9 +230,8 @@ static inline void vector_normal(VectorUnit* u) {
     VectorLanes* l = &u->lanes;
     VectorWrites* w = &u->writes;
     VectorRetirement* r = &u->retirement;
-    if (!u->command_valid) FORGET(u->command);
+    FORGET(u->command);
     if (u->front.state == VECTOR_NONE) FORGET(u->front.command), FORGET(u->front.kind), u->front.bad = u->front.same = 0;
-    command_normal(&u->command, UNIT_VECTOR);
     command_normal(&u->front.command, UNIT_VECTOR);
     for (uint32_t k = 0; k < PARAMS; ++k)
         if (param_is_value(k)) u->front.params[k] = 0;
@@ -273,8 +274,7 @@ static inline int sequencer_normal(Sequencer* s) {
         if (k > x->depth + 1) FORGET(x->frames[k]);
         x->frames[k].count = 0;
     }
-    if (!x->pending) FORGET(x->command);
-    command_normal(&x->command, x->pending);
+    FORGET(x->command);
     return sound;
 }
 
@@ -287,12 +287,12 @@ static inline void counters_normal(CounterGroups* g) {
 }
 
 // Returns 0 if a moment has something that no passage may begin or end with.
-static inline int core_normal(Core* c) {
+static inline int core_normal(Core* c, const uint32_t* heads) {
     int sound = sequencer_normal(&c->sequencer) && c->path.fetch.idle && !c->launch_valid && !c->invalidate && !c->unknown && !c->scrub.busy;
     FORGET(c->launch);
     FORGET(c->values);
     FORGET(c->model);
-    for (int k = 0; k < UNITS_BEHIND; ++k) front_normal(&c->fronts[k], UNIT_LOAD + k);
+    for (int k = 0; k < UNITS_BEHIND; ++k) front_normal(&c->fronts[k], heads[k]);
     load_normal(&c->load);
     store_normal(&c->store);
     matrix_normal(&c->matrix);
@@ -329,10 +329,10 @@ static inline void dram_normal(Moment* m) {
 // Replaces a moment by its normal form. What was followed up to it is in none.
 static inline int moment_normal(Moment* m) {
     Tlb tlb = m->core.path.port.tlb;
-    Addresses a = {.from = &m->follower, .tlb = &tlb, .context = m->core.sequencer.context};
+    Addresses a = {.from = &m->transfers, .tlb = &tlb, .context = m->core.sequencer.context};
     moment_visit(&a, m);
     int sound = port_normal(&m->gateway);
-    sound &= core_normal(&m->core);
+    sound &= core_normal(&m->core, m->heads);
     requests_normal(&m->requests);
     answers_normal(&m->responses);
     counters_normal(&m->counters.groups);

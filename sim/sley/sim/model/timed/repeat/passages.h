@@ -3,7 +3,7 @@
 
 #include "normal.h"
 
-enum { MOMENTS = 1 << 16, MOMENT_SLOTS = 1 << 17, MOMENT_PASSAGES = 8, PASSAGE_STEPS = 1 << 14 };
+enum { MOMENTS = 1 << 16, MOMENT_SLOTS = 1 << 17, MOMENT_PASSAGES = 32, PASSAGE_STEPS = 1 << 14 };
 
 // What counters of a chip have counted.
 typedef struct Counted {
@@ -17,6 +17,9 @@ typedef struct Passage {
     uint64_t cycles;
     uint32_t steps;
     Step* step;
+    uint32_t commands[UNITS_BEHIND];  // of each unit, that came to the output of its queue, in this order in
+    Handed* command;
+    uint32_t stays[UNITS_BEHIND];  // the last of them is there still
     Counted counted;
     struct Passage* other;  // from the same moment
     uint32_t progressed, watchdog;  // a unit retired a command; what the watchdog had left then
@@ -108,7 +111,7 @@ static inline Past** passages_find(Passages* p, const Moment* normal, uint64_t h
         if (past->hash == hash && past->program == program) {
             past_read(p, past, scratch);
             moment_normal(scratch);
-            if (!memcmp(scratch, normal, offsetof(Moment, follower))) return slot;
+            if (!memcmp(scratch, normal, offsetof(Moment, transfers))) return slot;
         }
         if (++slot == p->slots + MOMENT_SLOTS) slot = p->slots;
     }
@@ -121,6 +124,7 @@ static inline void passages_forget(Passages* p) {
         for (Passage* passage = past ? past->passages : 0; passage;) {
             Passage* other = passage->other;
             free(passage->step);
+            free(passage->command);
             free(passage);
             passage = other;
         }

@@ -22,6 +22,7 @@ typedef struct Repeat {
     uint64_t since, kind;
     Counted counted;
     Step step[PASSAGE_STEPS];
+    uint32_t heads[UNITS_BEHIND];
 
     uint64_t left_out, moments, returns;  // cycles; moments that were looked at; of them those that had been
     const char* wrong;
@@ -103,7 +104,7 @@ static inline void repeat_watch(Repeat* r, const Chip* c, const Dram* d) {
 
 // All transfers that may be on their way have translations that the core holds.
 static inline int repeat_translates(const Repeat* r, const Chip* c) {
-    const Follower* f = &r->follower;
+    const Transfers* f = &r->follower.transfers;
     const Tlb* tlb = &c->cores[0].path.port.tlb;
     for (int unit = 0; unit < TRANSFER_UNITS; ++unit)
         for (uint32_t k = 0; k < transfers_known(f, unit); ++k) {
@@ -115,12 +116,16 @@ static inline int repeat_translates(const Repeat* r, const Chip* c) {
 }
 
 // Whether the program does from here on what it did in a passage; then `f` has followed it.
-static inline int repeat_follows(const Repeat* r, const Chip* c, uint64_t bytes, Follower* f, const Passage* p) {
+static inline int repeat_follows(const Repeat* r, const Chip* c, uint64_t bytes, Follower* f, const uint32_t* heads, const Passage* p) {
     const Sequencer* s = &c->cores[0].sequencer;
     for (uint32_t k = 0; k < p->steps; ++k) {
         Step step = {p->step[k].pc, p->step[k].state};
         if (!follower_step(f, &c->cores[0].path.port.tlb, bytes, s->context, s->f.program, &step) || !step_equal(&step, &p->step[k])) return 0;
     }
+    const Handed* command = p->command;
+    for (int unit = 0; unit < UNITS_BEHIND; ++unit)
+        for (uint32_t k = 0; k < p->commands[unit]; ++k)
+            if (!handed_equal(command++, handed_at(f, unit, heads[unit] + k))) return 0;
     return 1;
 }
 
@@ -146,17 +151,31 @@ static inline void dram_at(Dram* d, const Moment* m, uint64_t cycle) {
     }
 }
 
+// The queue of a unit with commands that the program has handed out now.
+static inline void repeat_queue(Core* core, const Follower* f, int unit) {
+    UnitFront* front = &core->fronts[unit];
+    Queue* q = &front->queue;
+    UnitCommand* taken[] = {&core->load.command, &core->store.command, &core->matrix.command, &core->vector.command};
+    uint32_t number = handed_head(f, core, unit), ring = sizeof front->items / sizeof *front->items;
+    if (core->sequencer.x.pending == UNIT_LOAD + (uint32_t)unit) core->sequencer.x.command = handed_at(f, unit, f->count[unit] - 1)->command;
+    if (front->i_valid) front->i = core->sequencer.x.command;
+    for (uint32_t n = q->first; n != q->end; ++n) front->items[n % ring] = handed_at(f, unit, number++)->command;
+    if (q->here) front->o = front->items[q->first % ring];
+    *taken[unit] = front->o;
+}
+
 // The chip as it was in a past moment, but for where the transfers of `f` go; 0 if that cannot be said.
 static inline int repeat_restore(Repeat* r, Chip* c, Dram* d, const Past* past, const Follower* f, uint64_t cycle, const Counted* counted) {
     Moment* m = r->scratch;
     Core* live = &c->cores[0];
     past_read(r->passages, past, m);
-    Follower from = m->follower;
-    Addresses a = {.from = &from, .to = f, .tlb = &live->path.port.tlb, .context = live->sequencer.context};
+    Transfers from = m->transfers;
+    Addresses a = {.from = &from, .to = &f->transfers, .tlb = &live->path.port.tlb, .context = live->sequencer.context};
     moment_visit(&a, m);
     if (a.strange || f->depth != m->core.sequencer.x.depth) return 0;
     Core* core = &m->core;
     Sequencer* s = &core->sequencer;
+    for (int k = 0; k < UNITS_BEHIND; ++k) repeat_queue(core, f, k);
     s->f = live->sequencer.f;
     s->l = live->sequencer.l;
     memcpy(s->beat_data, live->sequencer.beat_data, sizeof s->beat_data);
@@ -198,7 +217,10 @@ static inline int repeat_restore(Repeat* r, Chip* c, Dram* d, const Past* past, 
 
 // From a past moment on, along passages that the program follows; the cycles that were left out.
 static inline uint64_t repeat_along(Repeat* r, Chip* c, Dram* d, Past* past, uint64_t limit) {
-    Follower f = r->follower, next;
+    static __thread Follower f, next;
+    uint32_t heads[UNITS_BEHIND];
+    f = r->follower;
+    memcpy(heads, r->heads, sizeof heads);
     uint64_t cycles = 0;
     Past* at = past;
     Counted counted = r->counted;
@@ -209,8 +231,9 @@ static inline uint64_t repeat_along(Repeat* r, Chip* c, Dram* d, Past* past, uin
         for (const Passage* p = at->passages; p && !moved; p = p->other) {
             if (cycles + p->cycles >= limit) continue;
             next = f;
-            if (!repeat_follows(r, c, d->bytes, &next, p)) continue;
+            if (!repeat_follows(r, c, d->bytes, &next, heads, p)) continue;
             f = next;
+            for (int unit = 0; unit < UNITS_BEHIND; ++unit) heads[unit] += p->commands[unit] - p->stays[unit];
             cycles += p->cycles;
             counted_add(&counted, &p->counted, 1);
             watchdog = p->progressed ? p->watchdog : watchdog ? watchdog - (uint32_t)p->cycles : 0;
@@ -222,6 +245,7 @@ static inline uint64_t repeat_along(Repeat* r, Chip* c, Dram* d, Past* past, uin
     if (!repeat_restore(r, c, d, at, &f, d->cycle + cycles, &counted)) { ++r->fails; return 0; }
     c->cores[0].sequencer.watchdog_left = watchdog;
     r->follower = f;
+    memcpy(r->heads, heads, sizeof heads);
     r->from = at;
     r->counted = counted;
     r->left_out += cycles;
@@ -233,16 +257,30 @@ static inline void repeat_begin(Repeat* r, const Chip* c, const Dram* d, Past* f
     r->sound = 1;
     r->steps = r->progressed = 0;
     r->since = d->cycle;
+    for (int k = 0; k < UNITS_BEHIND; ++k) r->heads[k] = handed_head(&r->follower, &c->cores[0], k);
     r->counted = chip_counted(c);
 }
 
 static inline void repeat_passed(Repeat* r, const Chip* c, const Dram* d, Past* to) {
     Past* from = r->from;
     if (!from || !r->sound || r->steps >= PASSAGE_STEPS || d->cycle - r->since >= WATCHDOG_FAR || from->count == MOMENT_PASSAGES) return;
-    Passage* p = malloc(sizeof *p);
+    uint32_t commands = 0, count[UNITS_BEHIND], stays[UNITS_BEHIND];
+    for (int k = 0; k < UNITS_BEHIND; ++k) {
+        stays[k] = c->cores[0].fronts[k].queue.here;
+        count[k] = handed_head(&r->follower, &c->cores[0], k) + stays[k] - r->heads[k];
+        if (r->follower.count[k] - r->heads[k] > HANDED) return;
+        commands += count[k];
+    }
+    Passage* p = calloc(1, sizeof *p);
     Step* step = malloc((r->steps + 1) * sizeof *step);
-    if (!p || !step) abort();
-    *p = (Passage){to, d->cycle - r->since, r->steps, step, chip_counted(c), from->passages, r->progressed, c->cores[0].sequencer.watchdog_left};
+    Handed* command = malloc((commands + 1) * sizeof *command);
+    if (!p || !step || !command) abort();
+    *p = (Passage){.to = to, .cycles = d->cycle - r->since, .steps = r->steps, .step = step, .command = command, .counted = chip_counted(c),
+                   .other = from->passages, .progressed = r->progressed, .watchdog = c->cores[0].sequencer.watchdog_left};
+    memcpy(p->commands, count, sizeof count);
+    memcpy(p->stays, stays, sizeof stays);
+    for (int unit = 0; unit < UNITS_BEHIND; ++unit)
+        for (uint32_t k = 0; k < count[unit]; ++k) *command++ = *handed_at(&r->follower, unit, r->heads[unit] + k);
     from->passages = p, ++from->count;
     memcpy(p->step, r->step, r->steps * sizeof *p->step);
     counted_add(&p->counted, &r->counted, -1);
@@ -276,7 +314,7 @@ static inline uint64_t repeat_pass(Repeat* r, Chip* c, Dram* d, uint64_t limit) 
         repeat_begin(r, c, d, 0);
         return 0;
     }
-    uint64_t hash = bytes_hash(r->normal, offsetof(Moment, follower));
+    uint64_t hash = bytes_hash(r->normal, offsetof(Moment, transfers));
     Past** slot = passages_find(r->passages, r->normal, hash, r->program, r->scratch);
     Past* past = *slot;
     if (!past && r->passages->count < MOMENTS) {
