@@ -9,6 +9,7 @@ typedef struct Addresses {
     const Tlb* tlb;
     uint32_t context;
     uint32_t before[TRANSFER_UNITS];  // the physical address of the unit's burst ahead
+    uint32_t most[TRANSFER_UNITS];    // transfers that a unit has not completed, and the last ones that it has
     int strange;                      // an address is not of any transfer, or of several
 } Addresses;
 
@@ -16,8 +17,8 @@ typedef struct Addresses {
 static inline int addresses_find(const Addresses* a, uint32_t address, int unit, int is_physical, uint32_t margin) {
     int found = -1;
     uint32_t moves = 0;
-    for (uint32_t k = 0; k < transfers_known(a->from, unit); ++k) {
-        const Transfer *t = transfer_at(a->from, unit, k), *u = transfer_at(a->to, unit, k);
+    for (uint32_t k = 0; k < a->most[unit]; ++k) {
+        const Transfer *t = transfer_taken(a->from, unit, k), *u = transfer_taken(a->to, unit, k);
         uint32_t difference = is_physical ? t->difference : 0, low = physical(t->low, difference);
         uint32_t length = t->high - t->low;
         if (!length || address - low + margin >= length + 2 * margin) continue;
@@ -40,7 +41,7 @@ static inline void address_visit(Addresses* a, uint32_t* address, int unit, int 
             a->strange = 1;
             return;
         }
-        const Transfer *t = transfer_at(a->from, unit, back), *u = transfer_at(a->to, unit, back);
+        const Transfer *t = transfer_taken(a->from, unit, back), *u = transfer_taken(a->to, unit, back);
         *address += physical(u->first, is_physical ? u->difference : 0) - physical(t->first, is_physical ? t->difference : 0);
         return;
     }
@@ -197,7 +198,12 @@ static inline void store_visit(Addresses* a, StoreUnit* u) {
     }
 }
 
+static inline uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
 static inline void moment_visit(Addresses* a, Moment* m) {
+    const Queue *loads = &m->core.load.queues.signals, *stores = &m->core.store.incomplete;
+    a->most[TRANSFER_LOAD] = least(loads->end - loads->first + 2, a->from->taken[TRANSFER_LOAD]);
+    a->most[TRANSFER_STORE] = least(stores->end - stores->first + 3, a->from->taken[TRANSFER_STORE]);
     dram_visit(a, m);
     port_visit(a, &m->gateway);
     requests_visit(a, &m->requests);

@@ -17,6 +17,7 @@ typedef struct Transfer {
 typedef struct Transfers {
     Transfer known[TRANSFER_UNITS][TRANSFERS];
     uint32_t count[TRANSFER_UNITS], end[TRANSFER_UNITS];  // physical end of the last run
+    uint32_t taken[TRANSFER_UNITS];                       // of a moment: those that are in no queue any more
 } Transfers;
 
 // A command that was handed out, and of its `a` all that timing depends on.
@@ -70,12 +71,9 @@ static inline uint32_t address_label(uint32_t address, uint32_t place, uint32_t 
     return code * PLACES + (address & PLACES - 1);
 }
 
-static inline const Transfer* transfer_at(const Transfers* t, int unit, uint32_t back) {
-    return &t->known[unit][(t->count[unit] - 1 - back) % TRANSFERS];
-}
-
-static inline uint32_t transfers_known(const Transfers* t, int unit) {
-    return t->count[unit] < TRANSFERS ? t->count[unit] : TRANSFERS;
+// The last transfer that a unit has taken, or the one `back` before it.
+static inline const Transfer* transfer_taken(const Transfers* t, int unit, uint32_t back) {
+    return &t->known[unit][(t->taken[unit] - 1 - back) % TRANSFERS];
 }
 
 // Parameters of which no twin reads more than whether a SET of them is a fault.
@@ -196,6 +194,15 @@ static inline int handed_equal(const Handed* x, const Handed* y) {
 static inline uint32_t handed_head(const Follower* f, const Core* core, int unit) {
     const Queue* q = &core->fronts[unit].queue;
     return f->count[unit] - (core->sequencer.x.pending == UNIT_LOAD + (uint32_t)unit) - (q->end - q->first);
+}
+
+// What the units have taken of the commands that were handed out.
+static inline void follower_taken(Follower* f, const Core* core) {
+    for (int unit = 0; unit < TRANSFER_UNITS; ++unit) {
+        f->transfers.taken[unit] = f->transfers.count[unit];
+        for (uint32_t n = handed_head(f, core, unit); n != f->count[unit]; ++n)
+            f->transfers.taken[unit] -= handed_at(f, unit, n)->command.op != OP_SET;
+    }
 }
 
 // A block begins.

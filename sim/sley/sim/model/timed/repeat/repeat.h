@@ -107,8 +107,8 @@ static inline int repeat_translates(const Repeat* r, const Chip* c) {
     const Transfers* f = &r->follower.transfers;
     const Tlb* tlb = &c->cores[0].path.port.tlb;
     for (int unit = 0; unit < TRANSFER_UNITS; ++unit)
-        for (uint32_t k = 0; k < transfers_known(f, unit); ++k) {
-            const Transfer* t = transfer_at(f, unit, k);
+        for (uint32_t k = 0; k < least(f->count[unit], TRANSFERS); ++k) {
+            const Transfer* t = &f->known[unit][k];
             const Translation* e = t->low == t->high ? 0 : tlb_holds(tlb, c->cores[0].sequencer.context, t->low, t->high - 1, transfer_access(unit));
             if (t->low != t->high && (!e || e->difference != t->difference)) return 0;
         }
@@ -165,17 +165,18 @@ static inline void repeat_queue(Core* core, const Follower* f, int unit) {
 }
 
 // The chip as it was in a past moment, but for where the transfers of `f` go; 0 if that cannot be said.
-static inline int repeat_restore(Repeat* r, Chip* c, Dram* d, const Past* past, const Follower* f, uint64_t cycle, const Counted* counted) {
+static inline int repeat_restore(Repeat* r, Chip* c, Dram* d, const Past* past, Follower* f, uint64_t cycle, const Counted* counted) {
     Moment* m = r->scratch;
     Core* live = &c->cores[0];
     past_read(r->passages, past, m);
     Transfers from = m->transfers;
+    for (int k = 0; k < UNITS_BEHIND; ++k) repeat_queue(&m->core, f, k);
+    follower_taken(f, &m->core);
     Addresses a = {.from = &from, .to = &f->transfers, .tlb = &live->path.port.tlb, .context = live->sequencer.context};
     moment_visit(&a, m);
     if (a.strange || f->depth != m->core.sequencer.x.depth) return 0;
     Core* core = &m->core;
     Sequencer* s = &core->sequencer;
-    for (int k = 0; k < UNITS_BEHIND; ++k) repeat_queue(core, f, k);
     s->f = live->sequencer.f;
     s->l = live->sequencer.l;
     memcpy(s->beat_data, live->sequencer.beat_data, sizeof s->beat_data);
@@ -304,6 +305,7 @@ static inline uint64_t repeat_pass(Repeat* r, Chip* c, Dram* d, uint64_t limit) 
     ++r->moments;
     if (!repeat_translates(r, c)) ++r->why[0];
     if (!r->sound) ++r->why[2];
+    follower_taken(&r->follower, &c->cores[0]);
     if (!repeat_translates(r, c) || !moment_take(r->now, c, d, &r->follower)) {
         repeat_begin(r, c, d, 0);
         return 0;
