@@ -8,7 +8,7 @@ typedef struct Addresses {
     const Transfers *from, *to;
     const Tlb* tlb;
     uint32_t context;
-    uint32_t before[TRANSFER_UNITS];  // the physical address of the unit's burst ahead
+    uint32_t before[TRANSFER_UNITS];  // the physical end of the unit's burst ahead
     uint32_t most[TRANSFER_UNITS];    // transfers that a unit has not completed, and the last ones that it has
     int strange;                      // an address is not of any transfer, or of several
 } Addresses;
@@ -29,7 +29,8 @@ static inline int addresses_find(const Addresses* a, uint32_t address, int unit,
     return found;
 }
 
-static inline void address_visit(Addresses* a, uint32_t* address, int unit, int is_physical, int live) {
+// `bytes`: from there on; `alone`: no others are joined to them.
+static inline void address_visit(Addresses* a, uint32_t* address, int unit, int is_physical, int live, uint32_t bytes, int alone) {
     if (!live) {
         if (!a->to) *address = 0;
         return;
@@ -54,22 +55,28 @@ static inline void address_visit(Addresses* a, uint32_t* address, int unit, int 
         }
         place = physical(place, e->difference);
     }
-    *address = address_label(*address, place, a->before[unit]);
-    a->before[unit] = place;
+    *address = place_label(place, bytes, alone, a->before[unit]);
+    a->before[unit] = place + bytes;
 }
 
-// A window of a longest burst, in which a burst, or the last beat, is at `position`.
-static inline void window_visit(Addresses* a, uint32_t* window, uint32_t position, int unit, int live) {
+// A window of a longest burst, in which beats from `position` to `last` come.
+static inline void window_visit(Addresses* a, uint32_t* window, uint32_t position, uint32_t last, int unit, int live, int alone) {
     uint32_t address = *window << WINDOW_BITS | position << LANE_BITS;
-    address_visit(a, &address, unit, 0, live);
+    address_visit(a, &address, unit, 0, live, (last - position + 1) * BUS_BYTES, alone);
     *window = a->to ? address >> WINDOW_BITS : address;
 }
 
-static inline void long_visit(Addresses* a, uint64_t* address, int unit) {
-    uint32_t low = *address;
-    if (a->to) address_visit(a, &low, unit, 1, 1);
-    else low &= PLACES - 1;
-    *address = low;
+// Of a burst in memory only the place counts: what it continues was seen when it came.
+static inline void burst_visit(Addresses* a, Burst* b, int unit) {
+    uint32_t address = b->address, start = b->start, bytes = b->address - b->start + b->beats * BUS_BYTES;
+    if (a->to) {
+        address_visit(a, &address, unit, 1, 1, 0, 1);
+        address_visit(a, &start, unit, 1, 1, 0, 1);
+    } else {
+        address -= start;
+        start = place_label(start, bytes, 1, 0) & 2 * PLACES - 1;
+    }
+    b->address = address, b->start = start;
 }
 
 // The end of the youngest burst, to see which one continues it.
@@ -82,7 +89,7 @@ static inline void end_visit(Addresses* a, uint64_t* end, int unit) {
     uint32_t last = *end - 1;
     int strange = a->strange;
     if (*end == DRAM_NOWHERE) return;
-    address_visit(a, &last, unit, 1, 1);
+    address_visit(a, &last, unit, 1, 1, 1, 1);
     // Of a burst that was none of these it is known that none of these continues it.
     *end = a->strange > strange ? 1 : (uint64_t)last + 1;
     a->strange = strange;
@@ -93,8 +100,8 @@ static inline void flit_visit(Addresses* a, Flit* f, int is_physical, int live) 
         if (!a->to) memset(f, 0, sizeof *f);
         return;
     }
-    if (f->kind == KIND_READ && f->tag == TAG_LOAD) address_visit(a, &f->addr, TRANSFER_LOAD, is_physical, 1);
-    else if (f->kind == KIND_WRITE && f->tag == TAG_STORE) address_visit(a, &f->addr, TRANSFER_STORE, is_physical, 1);
+    if (f->kind == KIND_READ && f->tag == TAG_LOAD) address_visit(a, &f->addr, TRANSFER_LOAD, is_physical, 1, (f->beats + 1) * BUS_BYTES, 1);
+    else if (f->kind == KIND_WRITE && f->tag == TAG_STORE) address_visit(a, &f->addr, TRANSFER_STORE, is_physical, 1, (f->beats + 1) * BUS_BYTES, 1);
     else a->strange |= f->addr != 0;
 }
 
@@ -126,21 +133,48 @@ static inline void dram_visit(Addresses* a, Moment* m) {
         int unit = queue ? TRANSFER_STORE : TRANSFER_LOAD;
         end_visit(a, queue ? &m->dram.write_end : &m->dram.read_end, unit);
         for (uint32_t n = 0; n < m->bursts[queue]; ++n, ++b) {
-            long_visit(a, &b->address, unit);
-            long_visit(a, &b->start, unit);
+            burst_visit(a, b, unit);
         }
     }
 }
 
 static inline void port_visit(Addresses* a, MemoryGateway* g) {
     MemoryPort* p = &g->port;
-    address_visit(a, &p->ar.item.addr, TRANSFER_LOAD, 1, p->ar.here);
-    address_visit(a, &p->ar.spare.addr, TRANSFER_LOAD, 1, p->ar.full);
-    address_visit(a, &p->aw.item.addr, TRANSFER_STORE, 1, p->aw.here);
-    address_visit(a, &p->aw.spare.addr, TRANSFER_STORE, 1, p->aw.full);
-    address_visit(a, &p->read_addr, TRANSFER_LOAD, 1, p->read_comes);
+    address_visit(a, &p->ar.item.addr, TRANSFER_LOAD, 1, p->ar.here, (p->ar.item.len + 1) * BUS_BYTES, 1);
+    address_visit(a, &p->ar.spare.addr, TRANSFER_LOAD, 1, p->ar.full, (p->ar.spare.len + 1) * BUS_BYTES, 1);
+    address_visit(a, &p->aw.item.addr, TRANSFER_STORE, 1, p->aw.here, (p->aw.item.len + 1) * BUS_BYTES, 1);
+    address_visit(a, &p->aw.spare.addr, TRANSFER_STORE, 1, p->aw.full, (p->aw.spare.len + 1) * BUS_BYTES, 1);
+    address_visit(a, &p->read_addr, TRANSFER_LOAD, 1, p->read_comes, (p->read.beats + 1) * BUS_BYTES, 1);
     flit_visit(a, &p->request, 1, p->request_valid);
     flit_visit(a, &g->request, 1, g->request_valid);
+}
+
+static inline void reader_visit(Addresses* a, MemoryReader* r) {
+    int alone = r->active && !r->windows && !r->more;
+    window_visit(a, &r->window, r->active ? r->position : r->last, r->last, TRANSFER_LOAD, r->active || r->shares, alone);
+    if (alone && !a->to) r->last -= r->position, r->position = 0;
+}
+
+static inline void writer_visit(Addresses* a, MemoryWriter* w) {
+    SentRun* now = &w->run;
+    int alone = w->active && !w->windows && !now->more, joins = w->active && now->more;
+    window_visit(a, &now->window, now->position, w->last, TRANSFER_STORE, w->active, alone);
+    if (!a->to) now->last = now->windows = 0;
+    if (alone && !a->to) w->last -= now->position, now->position = 0;
+    for (uint32_t n = w->runs.first; n != w->runs.end; ++n) {
+        SentRun* run = &w->ring[n & WRITER_RUNS_RING - 1];
+        alone = !joins && !run->more && !run->windows;
+        joins = run->more;
+        window_visit(a, &run->window, run->position, run->last, TRANSFER_STORE, 1, alone);
+        if (alone && !a->to) run->last -= run->position, run->position = 0;
+    }
+    address_visit(a, &w->i.addr, TRANSFER_STORE, 0, w->i_valid, w->i.bytes, !joins && !w->i.more);
+}
+
+// Whether a run that comes joins the last one that the writer has.
+static inline int writer_joins(const MemoryWriter* w) {
+    if (queue_empty(&w->runs)) return w->active && w->run.more;
+    return w->ring[w->runs.end - 1 & WRITER_RUNS_RING - 1].more;
 }
 
 static inline void path_visit(Addresses* a, CorePath* p) {
@@ -155,46 +189,50 @@ static inline void path_visit(Addresses* a, CorePath* p) {
         flits_visit(a, &p->requests[k], 0);
         flit_visit(a, &port->request[k], 0, port->request_valid[k]);
     }
-    address_visit(a, &r->request_addr, TRANSFER_LOAD, 0, r->request_valid);
-    window_visit(a, &r->window, r->active ? r->position : r->last, TRANSFER_LOAD, r->active || r->shares);
-    address_visit(a, &r->i.addr, TRANSFER_LOAD, 0, r->i_valid);
-    address_visit(a, &w->request_addr, TRANSFER_STORE, 0, w->head);
-    window_visit(a, &w->run.window, w->active ? w->run.position : 0, TRANSFER_STORE, w->active);
-    for (uint32_t n = w->runs.first; n != w->runs.end; ++n) {
-        SentRun* run = &w->ring[n & WRITER_RUNS_RING - 1];
-        window_visit(a, &run->window, run->position, TRANSFER_STORE, 1);
-    }
-    address_visit(a, &w->i.addr, TRANSFER_STORE, 0, w->i_valid);
+    address_visit(a, &r->request_addr, TRANSFER_LOAD, 0, r->request_valid, (r->request_beats + 1) * BUS_BYTES, 1);
+    reader_visit(a, r);
+    address_visit(a, &r->i.addr, TRANSFER_LOAD, 0, r->i_valid, r->i.bytes, !r->i.more && !r->more);
+    address_visit(a, &w->request_addr, TRANSFER_STORE, 0, w->head, (w->request_beats + 1) * BUS_BYTES, 1);
+    writer_visit(a, w);
 }
 
-static inline void load_visit(Addresses* a, LoadUnit* u) {
+// `joins`: a run that comes joins the one before it.
+static inline void load_visit(Addresses* a, LoadUnit* u, int joins) {
     LoadQueues* q = &u->queues;
     LoadRequest* r = &u->request;
     for (uint32_t n = q->first_run; n != q->pending.end; ++n) {
         PendingRun* run = &q->runs[n % RUN_RING];
         a->strange |= run->bad;
-        address_visit(a, &run->addr, TRANSFER_LOAD, 0, a->to != 0);
+        address_visit(a, &run->addr, TRANSFER_LOAD, 0, a->to != 0, 0, 1);
     }
-    address_visit(a, &r->runs.item.addr, TRANSFER_LOAD, 0, r->runs.here);
-    address_visit(a, &r->runs.spare.addr, TRANSFER_LOAD, 0, r->runs.full);
+    const Run *first = &r->runs.item, *second = &r->runs.spare;
+    int alike = runs_alike(r->bytes, r->loops.count[0], r->strides[0], r->loops.count[1], r->strides[1]);
+    address_visit(a, &r->runs.item.addr, TRANSFER_LOAD, 0, r->runs.here, first->bytes, !joins && !first->more);
+    address_visit(a, &r->runs.spare.addr, TRANSFER_LOAD, 0, r->runs.full, second->bytes, !first->more && !second->more);
     a->strange |= r->active && r->by_list;
-    address_visit(a, &r->addresses.position, TRANSFER_LOAD, 0, r->active);
-    address_visit(a, &r->addresses.begin[1], TRANSFER_LOAD, 0, r->active && a->to);
+    address_visit(a, &r->addresses.position, TRANSFER_LOAD, 0, r->active, r->bytes, alike);
+    address_visit(a, &r->addresses.begin[1], TRANSFER_LOAD, 0, r->active && a->to, 0, 1);
 }
 
-static inline void store_visit(Addresses* a, StoreUnit* u) {
+static inline int store_run_visit(Addresses* a, StoreRun* run, uint32_t bytes, int live, int joins) {
+    address_visit(a, &run->addr, TRANSFER_STORE, 0, live, bytes, !joins && !run->more);
+    return run->more;
+}
+
+static inline void store_visit(Addresses* a, StoreUnit* u, int joins) {
+    int alike = runs_alike(u->length, u->loops.count[0], u->strides[0], u->loops.count[1], u->strides[1]);
     int asks = u->preparing || u->checking;
     for (uint32_t n = u->queue.first; n != u->queue.end; ++n)
-        address_visit(a, &u->runs[n % STORE_RING].addr, TRANSFER_STORE, 0, 1);
-    address_visit(a, &u->run.addr, TRANSFER_STORE, 0, u->run_valid);
+        joins = store_run_visit(a, &u->runs[n % STORE_RING], u->length, 1, joins);
+    if (u->run_valid) u->run = u->runs[u->queue.first % STORE_RING];
     a->strange |= (asks && u->by_list) || u->searching || u->failed;
-    address_visit(a, &u->addresses.position, TRANSFER_STORE, 0, asks);
-    address_visit(a, &u->addresses.begin[1], TRANSFER_STORE, 0, asks && a->to);
-    address_visit(a, &u->memory_start, TRANSFER_STORE, 0, !u->idle && u->stores && a->to);
+    address_visit(a, &u->addresses.position, TRANSFER_STORE, 0, asks, u->length, alike);
+    address_visit(a, &u->addresses.begin[1], TRANSFER_STORE, 0, asks && a->to, 0, 1);
+    address_visit(a, &u->memory_start, TRANSFER_STORE, 0, !u->idle && u->stores && a->to, 0, 1);
     for (uint32_t n = u->incomplete.first; n != u->incomplete.end; ++n) {
         Incomplete* i = &u->commands[n % STORE_RING];
         a->strange |= i->failure != 0;
-        address_visit(a, &i->address, TRANSFER_STORE, 0, i->stores && a->to);
+        address_visit(a, &i->address, TRANSFER_STORE, 0, i->stores && a->to, 0, 1);
     }
 }
 
@@ -208,6 +246,6 @@ static inline void moment_visit(Addresses* a, Moment* m) {
     port_visit(a, &m->gateway);
     requests_visit(a, &m->requests);
     path_visit(a, &m->core.path);
-    load_visit(a, &m->core.load);
-    store_visit(a, &m->core.store);
+    load_visit(a, &m->core.load, m->core.path.load.more);
+    store_visit(a, &m->core.store, writer_joins(&m->core.path.store));
 }

@@ -6,7 +6,7 @@
 enum { TRANSFER_LOAD, TRANSFER_STORE, TRANSFER_UNITS };
 enum { TRANSFERS = 64 + UNIT_QUEUE };                                         // more than are on their way
 enum { PLACES = 1 << WINDOW_BITS < INTERLEAVE ? INTERLEAVE : 1 << WINDOW_BITS };  // addresses alike modulo this are split alike
-enum { NEAR = 2 * PLACES };                                                       // further apart no burst continues another
+enum { FIT = 1 << WINDOW_BITS < INTERLEAVE ? 1 << WINDOW_BITS : INTERLEAVE };     // no burst is split within so many
 
 // A LOAD or STORE: its addresses are from `low` to before `high`, whose pages differ from physical ones in `difference`.
 typedef struct Transfer {
@@ -58,17 +58,16 @@ static inline const Translation* tlb_holds(const Tlb* t, uint32_t context, uint3
 
 static inline uint32_t transfer_access(int unit) { return 1u << (unit == TRANSFER_STORE ? NEED_WRITE : NEED_READ); }
 
-// What timing can depend on of the first address of a transfer: its place, and whether its first burst continues the last
-// one before, which ended at `end`.
-static inline uint32_t first_label(uint32_t place, uint32_t end) {
-    return (place & PLACES - 1) | (place >> LANE_BITS == (end + LANE_MASK) >> LANE_BITS ? PLACES : 0);
+// What timing can depend on of where bytes are that go behind others, which ended at `end`: whether they continue those, and
+// their place, of which only that in a bus beat counts if they fit in where bursts are split, and are split `alone`.
+static inline uint32_t place_label(uint32_t address, uint32_t bytes, int alone, uint32_t end) {
+    int fits = alone && (address & FIT - 1) + bytes <= FIT, continues = address >> LANE_BITS == (end + LANE_MASK) >> LANE_BITS;
+    return (fits ? address & LANE_MASK : PLACES | (address & PLACES - 1)) | (continues ? 2 * PLACES : 0);
 }
 
-// The same of a burst on its way behind another one: how far it is from that if it is near.
-static inline uint32_t address_label(uint32_t address, uint32_t place, uint32_t before) {
-    int64_t distance = (int64_t)place - before;
-    uint32_t code = distance >= -NEAR && distance <= NEAR ? distance + NEAR + 1 : 0;
-    return code * PLACES + (address & PLACES - 1);
+// Whether all runs of a transfer are in the same place, and no run joins the next one.
+static inline int runs_alike(uint32_t bytes, uint32_t runs, uint32_t stride, uint32_t slabs, uint32_t stride2) {
+    return (runs == 1 || (stride != bytes && !(stride & PLACES - 1))) && (slabs == 1 || !(stride2 & PLACES - 1));
 }
 
 // The last transfer that a unit has taken, or the one `back` before it.
@@ -107,7 +106,8 @@ static inline int follower_transfer(
     const Translation* e = tlb_holds(tlb, context, low, high - 1, transfer_access(unit));
     if (!e || (uint64_t)physical(high - 1, e->difference) >= bytes || (uint64_t)physical(low, e->difference) >= bytes) return 0;
     *t = (Transfer){c->a, low, high, e->difference};
-    *label = t->label = first_label(physical(c->a, e->difference), all->end[unit]);
+    int alike = runs_alike(length, runs, p[PARAM_MEM_STRIDE], slabs, p[PARAM_MEM_STRIDE2]);
+    *label = t->label = place_label(physical(c->a, e->difference), length, alike, all->end[unit]);
     all->end[unit] = physical(c->a + inner + outer + length - 1, e->difference) + 1;
     return 1;
 }

@@ -310,7 +310,7 @@ static inline void dram_normal(Moment* m) {
     Burst* b = m->items;
     for (int queue = 0; queue < 3; ++queue)
         for (uint32_t n = 0; n < m->bursts[queue]; ++n, ++b) {
-            uint64_t pieces = queue == 2 || !d->channelled ? 0 : (b->start % INTERLEAVE + (b->address - b->start) + b->beats * BUS_BYTES + INTERLEAVE - 1) / INTERLEAVE;
+            uint64_t pieces = queue == 2 || !d->channelled ? 0 : ((b->start & PLACES - 1) % INTERLEAVE + b->address + b->beats * BUS_BYTES + INTERLEAVE - 1) / INTERLEAVE;
             after(&b->earliest, now);
             for (uint64_t k = 0; k < MAX_PIECES; ++k) b->ends[k] = k < pieces ? b->ends[k] - now * parts : 0;
         }
