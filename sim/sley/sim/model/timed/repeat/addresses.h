@@ -9,19 +9,21 @@ typedef struct Addresses {
     const Tlb* tlb;
     uint32_t context;
     uint32_t before[TRANSFER_UNITS];  // the physical end of the unit's burst ahead
-    uint32_t most[TRANSFER_UNITS];    // transfers that a unit has not completed, and the last ones that it has
+    uint32_t moved;                   // beats from the place of a window in the old moment to that in the new one
     int strange;                      // an address is not of any transfer, or of several
 } Addresses;
 
 // The transfer that an address is of, as how many came behind it; -1 if there is none, or they go to different places.
-static inline int addresses_find(const Addresses* a, uint32_t address, int unit, int is_physical, uint32_t margin) {
+static inline int addresses_find(const Addresses* a, uint32_t address, int unit, int is_physical, int exact) {
+    uint32_t margin = exact ? 0 : PLACES, beat = exact ? 0 : LANE_MASK;
     int found = -1;
     uint32_t moves = 0;
-    for (uint32_t k = 0; k < a->most[unit]; ++k) {
+    for (uint32_t k = 0; k < a->from->most[unit]; ++k) {
         const Transfer *t = transfer_taken(a->from, unit, k), *u = transfer_taken(a->to, unit, k);
         uint32_t difference = is_physical ? t->difference : 0, low = physical(t->low, difference);
         uint32_t length = t->high - t->low;
         if (!length || address - low + margin >= length + 2 * margin) continue;
+        if (t->stride != length && (address - physical(t->first, difference) + beat) % t->stride >= t->bytes + beat) continue;
         uint32_t by = physical(u->first, is_physical ? u->difference : 0) - physical(t->first, difference);
         if (found >= 0 && by != moves) return -1;
         found = k, moves = by;
@@ -36,8 +38,8 @@ static inline void address_visit(Addresses* a, uint32_t* address, int unit, int 
         return;
     }
     if (a->to) {
-        int back = addresses_find(a, *address, unit, is_physical, 0);
-        if (back < 0) back = addresses_find(a, *address, unit, is_physical, PLACES);
+        int back = addresses_find(a, *address, unit, is_physical, 1);
+        if (back < 0) back = addresses_find(a, *address, unit, is_physical, 0);
         if (back < 0) {
             a->strange = 1;
             return;
@@ -60,10 +62,16 @@ static inline void address_visit(Addresses* a, uint32_t* address, int unit, int 
 }
 
 // A window of a longest burst, in which beats from `position` to `last` come.
-static inline void window_visit(Addresses* a, uint32_t* window, uint32_t position, uint32_t last, int unit, int live, int alone) {
-    uint32_t address = *window << WINDOW_BITS | position << LANE_BITS;
-    address_visit(a, &address, unit, 0, live, (last - position + 1) * BUS_BYTES, alone);
+static inline void window_visit(Addresses* a, uint32_t* window, uint32_t place, uint32_t last, int unit, int live, int alone) {
+    uint32_t address = *window << WINDOW_BITS | place << LANE_BITS;
+    address_visit(a, &address, unit, 0, live, (last - place + 1) * BUS_BYTES, alone);
     *window = a->to ? address >> WINDOW_BITS : address;
+    if (a->to) a->moved = (address >> LANE_BITS & BURST_MASK) - place;
+}
+
+// What a place in a window becomes with it: those of one that is split alone count from its begin.
+static inline uint32_t place_visit(const Addresses* a, uint32_t place, uint32_t begin, int alone) {
+    return a->to ? place + a->moved & BURST_MASK : alone ? place - begin : place;
 }
 
 // Of a burst in memory only the place counts: what it continues was seen when it came.
@@ -152,21 +160,27 @@ static inline void port_visit(Addresses* a, MemoryGateway* g) {
 static inline void reader_visit(Addresses* a, MemoryReader* r) {
     int alone = r->active && !r->windows && !r->more;
     window_visit(a, &r->window, r->active ? r->position : r->last, r->last, TRANSFER_LOAD, r->active || r->shares, alone);
-    if (alone && !a->to) r->last -= r->position, r->position = 0;
+    uint32_t begin = r->position;
+    r->last = place_visit(a, r->last, begin, alone);
+    r->position = place_visit(a, r->position, begin, alone);
 }
 
 static inline void writer_visit(Addresses* a, MemoryWriter* w) {
     SentRun* now = &w->run;
     int alone = w->active && !w->windows && !now->more, joins = w->active && now->more;
     window_visit(a, &now->window, now->position, w->last, TRANSFER_STORE, w->active, alone);
+    uint32_t begin = now->position;
     if (!a->to) now->last = now->windows = 0;
-    if (alone && !a->to) w->last -= now->position, now->position = 0;
+    w->last = place_visit(a, w->last, begin, alone);
+    now->position = place_visit(a, now->position, begin, alone);
     for (uint32_t n = w->runs.first; n != w->runs.end; ++n) {
         SentRun* run = &w->ring[n & WRITER_RUNS_RING - 1];
         alone = !joins && !run->more && !run->windows;
         joins = run->more;
         window_visit(a, &run->window, run->position, run->last, TRANSFER_STORE, 1, alone);
-        if (alone && !a->to) run->last -= run->position, run->position = 0;
+        begin = run->position;
+        run->last = place_visit(a, run->last, begin, alone);
+        run->position = place_visit(a, run->position, begin, alone);
     }
     address_visit(a, &w->i.addr, TRANSFER_STORE, 0, w->i_valid, w->i.bytes, !joins && !w->i.more);
 }
@@ -239,9 +253,6 @@ static inline void store_visit(Addresses* a, StoreUnit* u, int joins) {
 static inline uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static inline void moment_visit(Addresses* a, Moment* m) {
-    const Queue *loads = &m->core.load.queues.signals, *stores = &m->core.store.incomplete;
-    a->most[TRANSFER_LOAD] = least(loads->end - loads->first + 2, a->from->taken[TRANSFER_LOAD]);
-    a->most[TRANSFER_STORE] = least(stores->end - stores->first + 3, a->from->taken[TRANSFER_STORE]);
     dram_visit(a, m);
     port_visit(a, &m->gateway);
     requests_visit(a, &m->requests);

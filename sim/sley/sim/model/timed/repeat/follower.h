@@ -10,14 +10,15 @@ enum { FIT = 1 << WINDOW_BITS < INTERLEAVE ? 1 << WINDOW_BITS : INTERLEAVE };   
 
 // A LOAD or STORE: its addresses are from `low` to before `high`, whose pages differ from physical ones in `difference`.
 typedef struct Transfer {
-    uint32_t first, low, high, difference;
+    uint32_t first, low, high, difference, bytes, stride;
     uint32_t label;  // of its address, all that timing depends on
 } Transfer;
 
 typedef struct Transfers {
     Transfer known[TRANSFER_UNITS][TRANSFERS];
     uint32_t count[TRANSFER_UNITS], end[TRANSFER_UNITS];  // physical end of the last run
-    uint32_t taken[TRANSFER_UNITS];                       // of a moment: those that are in no queue any more
+    // Of a moment: those that are in no queue any more, and of them those that are not complete, and one more.
+    uint32_t taken[TRANSFER_UNITS], most[TRANSFER_UNITS];
 } Transfers;
 
 // A command that was handed out, and of its `a` all that timing depends on.
@@ -96,7 +97,7 @@ static inline int follower_transfer(
     if (by_list || runs > 0xFFFF) return 0;
     Transfers* all = &f->transfers;
     Transfer* t = &all->known[unit][all->count[unit]++ % TRANSFERS];
-    *t = (Transfer){c->a, c->a, c->a, 0, c->a & PLACES - 1};
+    *t = (Transfer){.first = c->a, .low = c->a, .high = c->a, .label = c->a & PLACES - 1};
     *label = t->label;
     if (!runs || !slabs || !length) return 1;
     int64_t inner = (int64_t)(int32_t)p[PARAM_MEM_STRIDE] * (runs - 1), outer = (int64_t)(int32_t)p[PARAM_MEM_STRIDE2] * (slabs - 1);
@@ -105,7 +106,8 @@ static inline int follower_transfer(
     if (low < 0 || high > UINT32_MAX || (uint64_t)high > ADDRESS_LIMIT) return 0;
     const Translation* e = tlb_holds(tlb, context, low, high - 1, transfer_access(unit));
     if (!e || (uint64_t)physical(high - 1, e->difference) >= bytes || (uint64_t)physical(low, e->difference) >= bytes) return 0;
-    *t = (Transfer){c->a, low, high, e->difference};
+    *t = (Transfer){c->a, low, high, e->difference, length, runs > 1 ? p[PARAM_MEM_STRIDE] : slabs > 1 ? p[PARAM_MEM_STRIDE2] : 0};
+    if ((int32_t)t->stride <= 0 || (runs > 1 && slabs > 1 && p[PARAM_MEM_STRIDE2] % t->stride)) t->bytes = t->stride = high - low;
     int alike = runs_alike(length, runs, p[PARAM_MEM_STRIDE], slabs, p[PARAM_MEM_STRIDE2]);
     *label = t->label = place_label(physical(c->a, e->difference), length, alike, all->end[unit]);
     all->end[unit] = physical(c->a + inner + outer + length - 1, e->difference) + 1;
@@ -198,10 +200,15 @@ static inline uint32_t handed_head(const Follower* f, const Core* core, int unit
 
 // What the units have taken of the commands that were handed out.
 static inline void follower_taken(Follower* f, const Core* core) {
+    const Queue *loads = &core->load.queues.signals, *stores = &core->store.incomplete;
     for (int unit = 0; unit < TRANSFER_UNITS; ++unit) {
         f->transfers.taken[unit] = f->transfers.count[unit];
         for (uint32_t n = handed_head(f, core, unit); n != f->count[unit]; ++n)
             f->transfers.taken[unit] -= handed_at(f, unit, n)->command.op != OP_SET;
+        uint32_t head = handed_head(f, core, unit), most = 1;
+        uint32_t taken = unit == TRANSFER_LOAD ? loads->end - loads->first : stores->end - stores->first + !core->store.idle;
+        for (uint32_t n = 0; n < taken && n < head; ++n) most += handed_at(f, unit, head - 1 - n)->command.op != OP_SET;
+        f->transfers.most[unit] = most < f->transfers.taken[unit] ? most : f->transfers.taken[unit];
     }
 }
 
