@@ -21,17 +21,17 @@ typedef struct Transfers {
     uint32_t taken[TRANSFER_UNITS], most[TRANSFER_UNITS];
 } Transfers;
 
-// A command that was handed out, and of its `a` all that timing depends on.
+// A command that was handed out, and of its `a` and `b` all that timing depends on.
 typedef struct Handed {
     UnitCommand command;
-    uint32_t label;
+    uint32_t label, rows;
 } Handed;
 
 enum { HANDED = 256 };  // that are known; a power of 2
 
 typedef struct Follower {
     uint32_t registers[REGISTERS], lasts[LOOP_DEPTH + 2], counts[LOOP_DEPTH + 2], depth, skips;
-    uint32_t params[TRANSFER_UNITS][PARAMS];
+    uint32_t params[UNITS_BEHIND][PARAMS];
     Transfers transfers;
     Handed handed[UNITS_BEHIND][HANDED];
     uint32_t count[UNITS_BEHIND];
@@ -43,6 +43,7 @@ typedef struct Step {
     uint8_t state, outcome;
 } Step;
 
+enum { ROWS_TOGETHER = 1 << 30 };  // of a label of rows
 enum { STEP_TAKEN = 1, STEP_LAST = 2, STEP_AGAIN = 4 };
 
 static inline uint32_t physical(uint32_t address, uint32_t difference) { return address ^ difference << PAGE_BITS; }
@@ -80,6 +81,39 @@ static inline const Transfer* transfer_taken(const Transfers* t, int unit, uint3
 static inline int param_is_value(uint32_t param) {
     return param == PARAM_FILL || param == PARAM_EXCHANGE || (param >= PARAM_SPLAT0 && param <= PARAM_SPLAT3) ||
            param == PARAM_IOTA_BASE || param == PARAM_IOTA_ROW || param == PARAM_IOTA_LANE;
+}
+
+// What timing can depend on of the rows of the scratchpad from `low` to `high`: their bank, if they are in one.
+static inline uint32_t rows_label(uint32_t base, int64_t low, int64_t high) {
+    enum { BANK_ROWS = SCRATCHPAD_ROWS / SCRATCHPAD_BANKS };
+    int together = low >= 0 && high < SCRATCHPAD_ROWS && low / BANK_ROWS == high / BANK_ROWS;
+    return together ? ROWS_TOGETHER | (uint32_t)(low / BANK_ROWS) : base;
+}
+
+static inline uint32_t walk_label(const WalkJob* job) {
+    if (!job->rows || job->empty) return job->base;
+    int64_t low = job->base, high = job->base, left = job->rows;
+    for (int k = 0; k < 3 && left > 1; ++k) {
+        int64_t turns = k < 2 && job->counts[k] && job->counts[k] < left ? job->counts[k] : left;
+        int64_t span = (turns - 1) * job->strides[k];
+        *(span < 0 ? &low : &high) += span;
+        left = (left + turns - 1) / turns;
+    }
+    return rows_label(job->base, low, high);
+}
+
+// The same of a LOAD, whose rows are in the order of its chunks.
+static inline uint32_t load_rows(const uint32_t* p, const UnitCommand* c) {
+    if (FLAG(LOAD_SPACE, c->flags) != SPACE_SCRATCHPAD || FLAG(LOAD_INTERLEAVE, c->flags) || FLAG(LOAD_TRANSPOSE, c->flags)) return c->b;
+    uint64_t turns[] = {p[PARAM_CHUNKS], (uint64_t)c->c + p[PARAM_PAD_RUNS], p[PARAM_COUNT2]};
+    int64_t strides[] = {(int32_t)p[PARAM_CHUNK_STRIDE], (int32_t)p[PARAM_LOCAL_STRIDE], (int32_t)p[PARAM_LOCAL_STRIDE2]};
+    int64_t low = c->b, high = c->b;
+    for (int k = 0; k < 3; ++k) {
+        if (!turns[k] || turns[k] > 1 << 17) return c->b;
+        int64_t span = (int64_t)(turns[k] - 1) * strides[k];
+        *(span < 0 ? &low : &high) += span;
+    }
+    return rows_label(c->b, low, high);
 }
 
 // What timing can depend on of the value of a SET.
@@ -121,14 +155,21 @@ static inline int follower_command(
                      .c = i->immediate == IMM_C ? i->imm : r[i->rc], .flags = i->flags};
     int unit = i->unit == UNIT_LOAD ? TRANSFER_LOAD : i->unit == UNIT_STORE ? TRANSFER_STORE : TRANSFER_UNITS, sound = 1;
     uint32_t label = c.op == OP_SET ? set_label(i->unit, &c) : c.a, number = i->unit - UNIT_LOAD;
-    if (unit != TRANSFER_UNITS && c.op == OP_SET) {
+    uint32_t rows = c.b;
+    const uint32_t* p = f->params[number];
+    if (c.op == OP_SET) {
         uint32_t param = FLAG(SET_PARAM, c.flags);
-        if (param < PARAMS && !set_is_bad(i->unit, param, c.a)) f->params[unit][param] = c.a;
+        if (param < PARAMS && !set_is_bad(i->unit, param, c.a)) f->params[number][param] = c.a;
+    } else if (c.op == OP_WEIGHTS) {
+        label = walk_label(&(WalkJob){c.a, c.c, {0, 0}, {p[PARAM_WEIGHT_STRIDE]}});
+    } else if (c.op == OP_MATMUL) {
+        label = walk_label(&(WalkJob){c.a, c.c, {p[PARAM_ACT_COUNT], p[PARAM_ACT_COUNT2]}, {p[PARAM_ACT_STRIDE], p[PARAM_ACT_STRIDE2], p[PARAM_ACT_STRIDE3]}});
     } else if (unit != TRANSFER_UNITS) {
         sound = follower_transfer(f, tlb, bytes, context, unit, &c, &label);
+        if (unit == TRANSFER_LOAD) rows = load_rows(p, &c);
     }
     if (i->op != OP_SET && i->ra) r[i->ra] += r[i->rd];
-    f->handed[number][f->count[number]++ % HANDED] = (Handed){c, label};
+    f->handed[number][f->count[number]++ % HANDED] = (Handed){c, label, rows};
     return sound;
 }
 
@@ -188,7 +229,7 @@ static inline const Handed* handed_at(const Follower* f, int unit, uint32_t numb
 
 static inline int handed_equal(const Handed* x, const Handed* y) {
     const UnitCommand *c = &x->command, *d = &y->command;
-    return x->label == y->label && c->op == d->op && c->pc == d->pc && c->wait == d->wait && c->signal == d->signal && c->b == d->b &&
+    return x->label == y->label && c->op == d->op && c->pc == d->pc && c->wait == d->wait && c->signal == d->signal && x->rows == y->rows &&
            c->c == d->c && c->flags == d->flags;
 }
 
@@ -215,7 +256,7 @@ static inline void follower_taken(Follower* f, const Core* core) {
 // A block begins.
 static inline void follower_reset(Follower* f) {
     memset(f, 0, sizeof *f);
-    for (int k = 0; k < TRANSFER_UNITS; ++k) params_reset(f->params[k]);
+    for (int k = 0; k < UNITS_BEHIND; ++k) params_reset(f->params[k]);
 }
 
 // Registers and loops of the sequencer, from which on the program is followed.

@@ -12,7 +12,8 @@ typedef struct Moment {
     MemoryGateway gateway;
     BusCounters counters;
     uint32_t progressing[PROGRESS_DELAYS];
-    uint32_t heads[UNITS_BEHIND];  // labels of the commands at the outputs of queues
+    uint32_t heads[UNITS_BEHIND][2];  // labels of the commands at the outputs of queues, and of their rows
+    uint32_t rows[COMMAND_RING];      // of loads that have not begun to be placed, and in front of them the one that has
     uint32_t written;  // beats at the bus, which have no data
     Dram dram;
     uint32_t bursts[3];  // of reads, writes, responses, in this order
@@ -48,7 +49,16 @@ static inline int moment_take(Moment* m, Chip* c, Dram* d, const Follower* f) {
     }
     if (before > at) memset(m->items + at, 0, (before - at) * sizeof *m->items);
     m->transfers = f->transfers;
-    for (int k = 0; k < UNITS_BEHIND; ++k) m->heads[k] = c->cores[0].fronts[k].queue.here ? handed_at(f, k, handed_head(f, &c->cores[0], k))->label : 0;
+    const Core* core = &c->cores[0];
+    for (int k = 0; k < UNITS_BEHIND; ++k) {
+        const Handed* head = handed_at(f, k, handed_head(f, core, k));
+        m->heads[k][0] = core->fronts[k].queue.here ? head->label : 0;
+        m->heads[k][1] = core->fronts[k].queue.here ? head->rows : 0;
+    }
+    const Queue* targets = &core->load.queues.targets;
+    uint32_t loads = handed_head(f, core, 0), waiting = targets->end - targets->first;
+    memset(m->rows, 0, sizeof m->rows);
+    for (uint32_t n = 0; n <= waiting && n < loads; ++n) m->rows[waiting - n] = handed_at(f, 0, loads - 1 - n)->rows;
     for (int k = 0; k < UNITS_BEHIND; ++k) memset(m->core.fronts[k].items, 0, sizeof m->core.fronts[k].items);
     return 1;
 }

@@ -23,10 +23,10 @@ static inline void command_normal(UnitCommand* c, uint32_t unit) {
 }
 
 // Of a queue only the command at its output counts; those behind it do when they come there.
-static inline void front_normal(UnitFront* f, uint32_t head) {
+static inline void front_normal(UnitFront* f, const uint32_t* head) {
     queue_normal(&f->queue);
     if (!f->queue.here) FORGET(f->o);
-    else f->o.a = head;
+    else f->o.a = head[0], f->o.b = head[1];
     FORGET(f->i);
 }
 
@@ -125,8 +125,35 @@ static inline void path_normal(CorePath* p) {
     port->answer.data = port->port.answer.data = 0;
 }
 
-static inline void load_normal(LoadUnit* u) {
+// A memory asks nothing of a row but its bank.
+static inline void sram_normal(Sram* s) {
+    for (int k = 0; k < MOST_READERS; ++k) s->read.row[k] >>= s->bank_shift, s->write.row[k] >>= s->bank_shift;
+}
+
+// Rows of loads: those of one bank from the first one on.
+static inline void placed_normal(LoadUnit* u, uint32_t* rows) {
     LoadQueues* q = &u->queues;
+    Walk* w = &u->feed.target.walk;
+    TargetJob* now = &q->target_jobs[(q->targets.first - 1) % COMMAND_RING];
+    Placed* placed[] = {&u->writes.item, &u->writes.spare};
+    for (int k = 0; k < 2; ++k)
+        if (placed[k]->space == SPACE_SCRATCHPAD) placed[k]->row /= SCRATCHPAD_ROWS / SCRATCHPAD_BANKS;
+    if (rows[0] & ROWS_TOGETHER && now->work && u->feed.target.idle) {
+        w->position -= now->row;
+        for (int k = 1; k < WALK_MOST; ++k) w->begin[k] -= now->row;
+    } else {
+        rows[0] = 0;
+    }
+    for (uint32_t n = q->targets.first; n != q->targets.end; ++n) {
+        TargetJob* job = &q->target_jobs[n % COMMAND_RING];
+        if (job->work && rows[1 + n - q->targets.first] & ROWS_TOGETHER) job->row = 0;
+        else rows[1 + n - q->targets.first] = 0;
+    }
+}
+
+static inline void load_normal(LoadUnit* u, uint32_t* rows) {
+    LoadQueues* q = &u->queues;
+    placed_normal(u, rows);
     FORGET(u->command);
     u->request.params[PARAM_FILL] = 0;
     if (!u->signal_valid) u->signal_set = 0;
@@ -145,7 +172,7 @@ static inline void load_normal(LoadUnit* u) {
     q->pending.first -= q->first_run, q->pending.end -= q->first_run, q->first_run = 0;
     BUFFER_NORMAL(u->writes);
     if (u->feed.state != FEED_PLACE && u->feed.target.idle)
-        FORGET(u->feed.loops), FORGET(u->feed.target.walk), FORGET(u->feed.target.strides), u->feed.space = u->feed.empty = u->feed.filled = u->feed.padded = u->feed.index = 0;
+        rows[0] = 0, FORGET(u->feed.loops), FORGET(u->feed.target.walk), FORGET(u->feed.target.strides), u->feed.space = u->feed.empty = u->feed.filled = u->feed.padded = u->feed.index = 0;
     BUFFER_NORMAL(u->request.runs);
     if (!u->request.active) FORGET(u->request.loops), FORGET(u->request.addresses), u->request.strides[0] = u->request.strides[1] = 0;
 }
@@ -186,6 +213,17 @@ static inline void hazards_normal(Hazards* h, int64_t now) {
     h->place = 0;
 }
 
+// The walk of a job in one bank counts from its first row. Without a position the job means nothing any more.
+static inline void walk_normal(RowWalk* w, WalkJob* job, WalkJob* waiting, int waits) {
+    uint32_t label = walk_label(job), base = job->base, next = walk_label(waiting), first = waiting->base;
+    if (w->valid && label & ROWS_TOGETHER) w->position -= base, job->base = label;
+    if (!w->valid) w->position = job->base = 0;
+    if (waits && next & ROWS_TOGETHER) waiting->base = next;
+    uint32_t by = w->starts ? (next & ROWS_TOGETHER ? first : 0) : label & ROWS_TOGETHER ? base : 0;
+    if (w->busy) w->next -= by, w->begin_middle -= by, w->begin_outer -= by;
+    else w->next = w->begin_middle = w->begin_outer = 0;
+}
+
 static inline void matrix_normal(MatrixUnit* u) {
     Accumulate* a = &u->accumulate;
     uint16_t started[STARTED_MATMULS];
@@ -208,13 +246,17 @@ static inline void matrix_normal(MatrixUnit* u) {
     a->reading -= a->writing, a->end -= a->writing, a->writing = 0;
     FORGET(a->read);
     FORGET(a->write);
-    if (!u->activations_valid) u->activations_row = 0;
-    if (!u->weights_valid) u->weights_row = 0;
+    u->activations_row = u->weights_row = 0;  // those of the walks
+    walk_normal(&u->streamer.walk, &u->streamer.job.walk, &u->streamer.waiting_job.walk, u->streamer.waiting);
+    walk_normal(&u->loader.walk, &u->loader.job.walk, &u->loader.waiting_job.walk, u->loader.waiting);
     if (!u->read_valid) u->read_row = 0;
     if (!u->write_valid) u->write_row = 0;
     if (!u->streamer.waiting) FORGET(u->streamer.waiting_job);
     if (!u->loader.waiting) FORGET(u->loader.waiting_job);
-    if (!u->front.here) FORGET(u->front.command), u->front.end = 0;
+    MatrixFront* f = &u->front;
+    if (!f->here) FORGET(f->command), f->end = 0;
+    else if (f->command.op == OP_WEIGHTS && !f->bad) f->command.a = walk_label(&(WalkJob){f->command.a, f->command.c, {0, 0}, {f->params[PARAM_WEIGHT_STRIDE]}});
+    else if (f->command.op == OP_MATMUL && !f->empty) f->command.a = walk_label(&(WalkJob){f->command.a, f->command.c, {f->params[PARAM_ACT_COUNT], f->params[PARAM_ACT_COUNT2]}, {f->params[PARAM_ACT_STRIDE], f->params[PARAM_ACT_STRIDE2], f->params[PARAM_ACT_STRIDE3]}});
     WeightsJob* weights[] = {&u->loader.job, &u->loader.waiting_job};
     MatmulJob* matmuls[] = {&u->streamer.job, &u->streamer.waiting_job};
     for (int k = 0; k < 2; ++k) {
@@ -287,13 +329,14 @@ static inline void counters_normal(CounterGroups* g) {
 }
 
 // Returns 0 if a moment has something that no passage may begin or end with.
-static inline int core_normal(Core* c, const uint32_t* heads) {
+static inline int core_normal(Core* c, uint32_t (*heads)[2], uint32_t* rows) {
     int sound = sequencer_normal(&c->sequencer) && c->path.fetch.idle && !c->launch_valid && !c->invalidate && !c->unknown && !c->scrub.busy;
     FORGET(c->launch);
     FORGET(c->values);
     FORGET(c->model);
     for (int k = 0; k < UNITS_BEHIND; ++k) front_normal(&c->fronts[k], heads[k]);
-    load_normal(&c->load);
+    load_normal(&c->load, rows);
+    sram_normal(&c->scratchpad);
     store_normal(&c->store);
     matrix_normal(&c->matrix);
     vector_normal(&c->vector);
@@ -332,7 +375,7 @@ static inline int moment_normal(Moment* m) {
     Addresses a = {.from = &m->transfers, .tlb = &tlb, .context = m->core.sequencer.context};
     moment_visit(&a, m);
     int sound = port_normal(&m->gateway);
-    sound &= core_normal(&m->core, m->heads);
+    sound &= core_normal(&m->core, m->heads, m->rows);
     requests_normal(&m->requests);
     answers_normal(&m->responses);
     counters_normal(&m->counters.groups);
