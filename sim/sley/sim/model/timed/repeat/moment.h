@@ -7,7 +7,8 @@
 enum { MOMENT_BURSTS = 192 };
 
 typedef struct Moment {
-    Core core;
+    Transfers transfers;  // as far as they are on their way
+    Core core;            // but for its program
     Network requests, responses;
     MemoryGateway gateway;
     BusCounters counters;
@@ -18,8 +19,36 @@ typedef struct Moment {
     Dram dram;
     uint32_t bursts[3];  // of reads, writes, responses, in this order
     Burst items[MOMENT_BURSTS];
-    Transfers transfers;
 } Moment;
+
+// The places of a moment in front of the program of its core, and behind that up to the last burst.
+typedef struct MomentPart {
+    size_t begin, end;
+} MomentPart;
+
+enum { MOMENT_PARTS = 2 };
+
+static inline void moment_parts(const Moment* m, MomentPart* parts) {
+    size_t program = offsetof(Moment, core.sequencer.f.program), bursts = m->bursts[0] + m->bursts[1] + m->bursts[2];
+    parts[0] = (MomentPart){offsetof(Moment, core), program};
+    parts[1] = (MomentPart){program + sizeof m->core.sequencer.f.program, offsetof(Moment, items) + bursts * sizeof *m->items};
+}
+
+static inline void moment_copy(Moment* to, const Moment* from) {
+    MomentPart parts[MOMENT_PARTS];
+    moment_parts(from, parts);
+    to->transfers = from->transfers;
+    for (int k = 0; k < MOMENT_PARTS; ++k) memcpy((uint8_t*)to + parts[k].begin, (uint8_t*)from + parts[k].begin, parts[k].end - parts[k].begin);
+}
+
+static inline int moment_equal(const Moment* a, const Moment* b) {
+    MomentPart parts[MOMENT_PARTS];
+    moment_parts(a, parts);
+    if (memcmp(a->bursts, b->bursts, sizeof a->bursts)) return 0;
+    for (int k = 0; k < MOMENT_PARTS; ++k)
+        if (memcmp((uint8_t*)a + parts[k].begin, (uint8_t*)b + parts[k].begin, parts[k].end - parts[k].begin)) return 0;
+    return 1;
+}
 
 // Counts so far are those of classes, too.
 static inline void counter_groups_settle(CounterGroups* g) {
@@ -32,11 +61,13 @@ static inline void counter_groups_settle(CounterGroups* g) {
 // Returns 0 if more is in flight than there is room for.
 static inline int moment_take(Moment* m, Chip* c, Dram* d, const Follower* f) {
     const BurstQueue* queues[] = {&d->reads, &d->writes, &d->responses};
-    uint32_t at = 0, before = m->bursts[0] + m->bursts[1] + m->bursts[2];
+    uint32_t at = 0;
     counter_groups_settle(&c->cores[0].counters.groups);
     counter_groups_settle(&c->counters.groups);
     if (d->reads.count + d->writes.count + d->responses.count > MOMENT_BURSTS) return 0;
-    m->core = c->cores[0];
+    size_t program = offsetof(Core, sequencer.f.program), behind = program + sizeof c->cores[0].sequencer.f.program;
+    memcpy(&m->core, &c->cores[0], program);
+    memcpy((uint8_t*)&m->core + behind, (uint8_t*)&c->cores[0] + behind, sizeof m->core - behind);
     m->requests = c->requests, m->responses = c->responses;
     m->gateway = c->gateway;
     m->counters = c->counters;
@@ -47,8 +78,12 @@ static inline int moment_take(Moment* m, Chip* c, Dram* d, const Follower* f) {
         m->bursts[k] = queues[k]->count;
         for (uint32_t n = 0; n < queues[k]->count; ++n) m->items[at++] = queues[k]->items[(queues[k]->first + n) % queues[k]->room];
     }
-    if (before > at) memset(m->items + at, 0, (before - at) * sizeof *m->items);
-    m->transfers = f->transfers;
+    memset(&m->transfers, 0, sizeof m->transfers);
+    for (int unit = 0; unit < TRANSFER_UNITS; ++unit) {
+        uint32_t taken = m->transfers.taken[unit] = f->transfers.taken[unit] % TRANSFERS + TRANSFERS;
+        uint32_t most = m->transfers.most[unit] = f->transfers.most[unit];
+        for (uint32_t k = 1; k <= most; ++k) m->transfers.known[unit][(taken - k) % TRANSFERS] = f->transfers.known[unit][(taken - k) % TRANSFERS];
+    }
     const Core* core = &c->cores[0];
     for (int k = 0; k < UNITS_BEHIND; ++k) {
         const Handed* head = handed_at(f, k, handed_head(f, core, k));

@@ -304,7 +304,7 @@ static inline int sequencer_normal(Sequencer* s) {
     Execute* x = &s->x;
     int sound = s->state == S_RUN && s->f.phase == FETCH_IDLE && !s->f.full && !s->f.expects && !s->f.args_left && !s->l.inside && !s->l.start && !s->abort && !s->launch_valid;
     uint32_t available = s->f.available;
-    FORGET(s->f);
+    memset(&s->f, 0, offsetof(Fetch, program));
     s->f.available = available;
     s->launch_word = s->launch_address = 0;
     s->watchdog_left = watchdog_label(s->watchdog_left);

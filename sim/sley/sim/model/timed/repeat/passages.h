@@ -3,7 +3,7 @@
 
 #include "normal.h"
 
-enum { MOMENTS = 1 << 16, MOMENT_SLOTS = 1 << 17, MOMENT_PASSAGES = 32, PASSAGE_STEPS = 1 << 14 };
+enum { MOMENTS = 1 << 15, MOMENT_SLOTS = 1 << 16, MOMENT_PASSAGES = 32, PASSAGE_STEPS = 1 << 14 };
 
 // What counters of a chip have counted.
 typedef struct Counted {
@@ -29,6 +29,7 @@ typedef struct Past {
     uint64_t hash;
     uint32_t program;   // its number
     uint32_t watchdog;  // as in the normal form
+    size_t end;         // of its bytes
     uint64_t* words;    // in which it differs from the first moment of all, as runs of them
     Passage* passages;
     uint32_t count;
@@ -46,15 +47,18 @@ typedef struct Passages {
     Program* program;
 } Passages;
 
-static inline uint64_t bytes_hash(const void* bytes, size_t size) {
-    const uint8_t* p = bytes;
+static inline uint64_t moment_hash(const Moment* m) {
+    MomentPart parts[MOMENT_PARTS];
     uint64_t lanes[4] = {1, 2, 3, 4}, word[4];
-    size_t at = 0;
-    for (; at + sizeof word <= size; at += sizeof word) {
-        memcpy(word, p + at, sizeof word);
-        for (int k = 0; k < 4; ++k) lanes[k] = (lanes[k] ^ word[k]) * 0x9E3779B97F4A7C15ull, lanes[k] ^= lanes[k] >> 29;
+    moment_parts(m, parts);
+    for (int part = 0; part < MOMENT_PARTS; ++part) {
+        const uint8_t *p = (const uint8_t*)m + parts[part].begin, *end = (const uint8_t*)m + parts[part].end;
+        for (; p + sizeof word <= end; p += sizeof word) {
+            memcpy(word, p, sizeof word);
+            for (int k = 0; k < 4; ++k) lanes[k] = (lanes[k] ^ word[k]) * 0x9E3779B97F4A7C15ull, lanes[k] ^= lanes[k] >> 29;
+        }
+        for (; p < end; ++p) lanes[0] = (lanes[0] ^ *p) * 0x9E3779B97F4A7C15ull;
     }
-    for (; at < size; ++at) lanes[0] = (lanes[0] ^ p[at]) * 0x9E3779B97F4A7C15ull;
     uint64_t hash = lanes[0] + 3 * lanes[1] + 5 * lanes[2] + 7 * lanes[3];
     return hash ^ hash >> 32;
 }
@@ -75,27 +79,37 @@ enum { MOMENT_WORDS = sizeof(Moment) / sizeof(uint64_t) };
 
 static inline Past* past_write(Passages* p, const Moment* m) {
     uint64_t packed[2 * MOMENT_WORDS + 1];
-    uint32_t end = 0;
+    MomentPart parts[MOMENT_PARTS];
     Past* past = calloc(1, sizeof *past);
-    if (!p->first) p->first = calloc(1, sizeof *p->first), *p->first = *m;
+    uint32_t end = 0;
+    if (!p->first) moment_copy(p->first = calloc(1, sizeof *p->first), m);
+    moment_parts(m, parts);
+    parts[0].begin = 0;
+    past->end = parts[1].end;
     const uint64_t *x = (const uint64_t*)p->first, *y = (const uint64_t*)m;
-    for (uint32_t k = 0; k < MOMENT_WORDS; ++k) {
-        if (x[k] == y[k]) continue;
-        uint32_t head = end++;
-        packed[head] = k;
-        for (; k < MOMENT_WORDS && x[k] != y[k]; ++k) packed[end++] = y[k];
-        packed[head] |= (uint64_t)(end - head - 1) << 32;
+    for (int part = 0; part < MOMENT_PARTS; ++part) {
+        uint32_t last = parts[part].end / sizeof *x;
+        for (uint32_t k = parts[part].begin / sizeof *x; k < last; ++k) {
+            if (x[k] == y[k]) continue;
+            uint32_t head = end++;
+            packed[head] = k;
+            for (; k < last && x[k] != y[k]; ++k) packed[end++] = y[k];
+            packed[head] |= (uint64_t)(end - head - 1) << 32;
+        }
     }
     packed[end++] = 0;
     past->words = malloc(end * sizeof *packed);
-    if (!past || !past->words) abort();
+    if (!past->words) abort();
     memcpy(past->words, packed, end * sizeof *packed);
     ++p->count;
     return past;
 }
 
 static inline void past_read(const Passages* p, const Past* past, Moment* m) {
-    *m = *p->first;
+    MomentPart parts[MOMENT_PARTS];
+    moment_parts(p->first, parts);
+    parts[0].begin = 0, parts[1].end = past->end;
+    for (int k = 0; k < MOMENT_PARTS; ++k) memcpy((uint8_t*)m + parts[k].begin, (uint8_t*)p->first + parts[k].begin, parts[k].end - parts[k].begin);
     for (const uint64_t* w = past->words; *w;) {
         uint32_t place = (uint32_t)*w, count = *w >> 32;
         memcpy((uint64_t*)m + place, ++w, count * sizeof *w);
@@ -111,7 +125,7 @@ static inline Past** passages_find(Passages* p, const Moment* normal, uint64_t h
         if (past->hash == hash && past->program == program) {
             past_read(p, past, scratch);
             moment_normal(scratch);
-            if (!memcmp(scratch, normal, offsetof(Moment, transfers))) return slot;
+            if (moment_equal(scratch, normal)) return slot;
         }
         if (++slot == p->slots + MOMENT_SLOTS) slot = p->slots;
     }

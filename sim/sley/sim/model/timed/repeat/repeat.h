@@ -310,13 +310,13 @@ static inline uint64_t repeat_pass(Repeat* r, Chip* c, Dram* d, uint64_t limit) 
         repeat_begin(r, c, d, 0);
         return 0;
     }
-    memcpy(r->normal, r->now, sizeof *r->now);
+    moment_copy(r->normal, r->now);
     if (!moment_normal(r->normal)) {
         ++r->why[1];
         repeat_begin(r, c, d, 0);
         return 0;
     }
-    uint64_t hash = bytes_hash(r->normal, offsetof(Moment, transfers));
+    uint64_t hash = moment_hash(r->normal);
     Past** slot = passages_find(r->passages, r->normal, hash, r->program, r->scratch);
     Past* past = *slot;
     if (!past && r->passages->count < MOMENTS) {
