@@ -3,9 +3,6 @@
 #pragma once
 
 #include "passages.h"
-#ifdef DEBUG_BLOCKS
-#include <stdio.h>
-#endif
 
 enum { PASSAGE_CYCLES = 96 };  // at least
 
@@ -26,7 +23,6 @@ typedef struct Repeat {
 
     uint64_t left_out, moments, returns;  // cycles; moments that were looked at; of them those that had been
     const char* wrong;
-    uint64_t fails, why[8];
 } Repeat;
 
 static Repeat* repeat_create(void) {
@@ -83,9 +79,6 @@ static inline void repeat_watch(Repeat* r, const Chip* c, const Dram* d) {
     const Execute* x = &s->x;
     if (s->clear || s->state != S_RUN) {
         if (s->clear) follower_reset(&r->follower);
-#ifdef DEBUG_BLOCKS
-        if (r->follows) { static uint64_t l, m, n, t, b; fprintf(stderr, "block %lu cycles %lu left %.3f moments %lu returns %lu fails %lu\n", b++, d->cycle - t, (double)(r->left_out - l) / (d->cycle - t), r->moments - m, r->returns - n, r->fails); fprintf(stderr, "   translate %lu strange %lu unsound %lu miss %lu mism %lu\n", r->why[0], r->why[1], r->why[2], r->why[3], r->why[4]); l = r->left_out, m = r->moments, n = r->returns, t = d->cycle; }
-#endif
         r->follows = r->knows_program = r->wanted = 0;
         r->from = 0;
         return;
@@ -242,8 +235,7 @@ static inline uint64_t repeat_along(Repeat* r, Chip* c, Dram* d, Past* past, uin
             moved = 1;
         }
     }
-    if (!cycles) { ++r->why[4]; return 0; }
-    if (!repeat_restore(r, c, d, at, &f, d->cycle + cycles, &counted)) { ++r->fails; return 0; }
+    if (!cycles || !repeat_restore(r, c, d, at, &f, d->cycle + cycles, &counted)) return 0;
     c->cores[0].sequencer.watchdog_left = watchdog;
     r->follower = f;
     memcpy(r->heads, heads, sizeof heads);
@@ -303,8 +295,6 @@ static inline uint64_t repeat_pass(Repeat* r, Chip* c, Dram* d, uint64_t limit) 
     }
     if (!r->knows_program) r->program = passages_program(r->passages, s->f.program, s->f.available), r->knows_program = 1;
     ++r->moments;
-    if (!repeat_translates(r, c)) ++r->why[0];
-    if (!r->sound) ++r->why[2];
     follower_taken(&r->follower, &c->cores[0]);
     if (!repeat_translates(r, c) || !moment_take(r->now, c, d, &r->follower)) {
         repeat_begin(r, c, d, 0);
@@ -312,7 +302,6 @@ static inline uint64_t repeat_pass(Repeat* r, Chip* c, Dram* d, uint64_t limit) 
     }
     moment_copy(r->normal, r->now);
     if (!moment_normal(r->normal)) {
-        ++r->why[1];
         repeat_begin(r, c, d, 0);
         return 0;
     }
