@@ -1,6 +1,7 @@
 """Passages that come again are left out: every cycle, and every counter at any time, is that of a chip that leaves out none."""
 
 import random
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from sley.abi.config import ChipConfig, configuration
 from sley.abi.transport import Transport
 from sley.driver import Driver, SleyError
 from sley.runtime import Device, blas
+from sley.runtime.errors import KernelError
 from sley.sim.engines.options import default_engine, parse_options
 from sley.sim.engines.timed import TimedTransport
 from sley.sim.testing.paired_transport import PairedTransport
@@ -55,7 +57,8 @@ def products(device: Device, rng: random.Random, count: int) -> None:
         m, k, n = (rng.randrange(1, 130) for _ in range(3))
         for _ in range(rng.randrange(1, 4)):
             left, right = (device.array(np.ones(shape, np.int8)) for shape in ((m, k), (k, n)))
-            blas.gemm(left, right)
+            with suppress(KernelError):  # of a chip that is too small for the shape
+                blas.gemm(left, right)
         device.stream.synchronize()
 
 

@@ -1,4 +1,5 @@
-// Every place of a moment that holds an address of a transfer, in the order in which bursts reach memory.
+// Every place of a moment that holds an address of a transfer, in the order in which bursts reach memory; a copy of one comes
+// in front of it.
 #pragma once
 
 #include "moment.h"
@@ -13,17 +14,17 @@ typedef struct Addresses {
     int strange;                      // an address is not of any transfer, or of several
 } Addresses;
 
-// The transfer that an address is of, as how many came behind it; -1 if there is none, or they go to different places.
-static inline int addresses_find(const Addresses* a, uint32_t address, int unit, int is_physical, int exact) {
-    uint32_t margin = exact ? 0 : PLACES, beat = exact ? 0 : LANE_MASK;
+// The transfer that an address is of, as how many came behind it, or all bytes of a bus beat if it begins one; -1 if there is
+// none, or they go to different places.
+static inline int addresses_find(const Addresses* a, uint32_t address, int unit, int is_physical) {
+    int64_t beat = address & LANE_MASK ? 0 : LANE_MASK;
     int found = -1;
     uint32_t moves = 0;
     for (uint32_t k = 0; k < a->from->most[unit]; ++k) {
         const Transfer *t = transfer_taken(a->from, unit, k), *u = transfer_taken(a->to, unit, k);
         uint32_t difference = is_physical ? t->difference : 0, low = physical(t->low, difference);
-        uint32_t length = t->high - t->low;
-        if (!length || address - low + margin >= length + 2 * margin) continue;
-        if (t->stride != length && (address - physical(t->first, difference) + beat) % t->stride >= t->bytes + beat) continue;
+        int64_t length = t->high - t->low, place = (int64_t)address + beat - low;
+        if (place < 0 || place >= length + beat || place % t->stride >= t->bytes + beat) continue;
         uint32_t by = physical(u->first, is_physical ? u->difference : 0) - physical(t->first, difference);
         if (found >= 0 && by != moves) return -1;
         found = k, moves = by;
@@ -38,8 +39,7 @@ static inline void address_visit(Addresses* a, uint32_t* address, int unit, int 
         return;
     }
     if (a->to) {
-        int back = addresses_find(a, *address, unit, is_physical, 1);
-        if (back < 0) back = addresses_find(a, *address, unit, is_physical, 0);
+        int back = addresses_find(a, *address, unit, is_physical);
         if (back < 0) {
             a->strange = 1;
             return;
@@ -94,12 +94,12 @@ static inline void end_visit(Addresses* a, uint64_t* end, int unit) {
         *end = *end == DRAM_NOWHERE;
         return;
     }
-    uint32_t last = *end - 1;
+    uint32_t last = *end - BUS_BYTES;
     int strange = a->strange;
     if (*end == DRAM_NOWHERE) return;
     address_visit(a, &last, unit, 1, 1, 1, 1);
     // Of a burst that was none of these it is known that none of these continues it.
-    *end = a->strange > strange ? 1 : (uint64_t)last + 1;
+    *end = a->strange > strange ? 1 : (uint64_t)last + BUS_BYTES;
     a->strange = strange;
 }
 
@@ -195,13 +195,13 @@ static inline void path_visit(Addresses* a, CorePath* p) {
     NodePort* port = &p->port.port;
     MemoryReader* r = &p->load;
     MemoryWriter* w = &p->store;
-    flits_visit(a, &p->port.buffer, 1);
     flit_visit(a, &p->port.out, 1, p->port.out_valid);
-    flits_visit(a, &port->buffer, 0);
+    flits_visit(a, &p->port.buffer, 1);
     flit_visit(a, &port->out, 0, port->out_valid);
+    flits_visit(a, &port->buffer, 0);
     for (uint32_t k = 0; k < CORE_PARTS; ++k) {
-        flits_visit(a, &p->requests[k], 0);
         flit_visit(a, &port->request[k], 0, port->request_valid[k]);
+        flits_visit(a, &p->requests[k], 0);
     }
     address_visit(a, &r->request_addr, TRANSFER_LOAD, 0, r->request_valid, (r->request_beats + 1) * BUS_BYTES, 1);
     reader_visit(a, r);

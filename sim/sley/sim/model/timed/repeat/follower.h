@@ -131,7 +131,7 @@ static inline int follower_transfer(
     if (by_list || runs > 0xFFFF) return 0;
     Transfers* all = &f->transfers;
     Transfer* t = &all->known[unit][all->count[unit]++ % TRANSFERS];
-    *t = (Transfer){.first = c->a, .low = c->a, .high = c->a, .label = c->a & PLACES - 1};
+    *t = (Transfer){.first = c->a, .low = c->a, .high = c->a, .stride = 1, .label = c->a & PLACES - 1};
     *label = t->label;
     if (!runs || !slabs || !length) return 1;
     int64_t inner = (int64_t)(int32_t)p[PARAM_MEM_STRIDE] * (runs - 1), outer = (int64_t)(int32_t)p[PARAM_MEM_STRIDE2] * (slabs - 1);
@@ -141,7 +141,8 @@ static inline int follower_transfer(
     const Translation* e = tlb_holds(tlb, context, low, high - 1, transfer_access(unit));
     if (!e || (uint64_t)physical(high - 1, e->difference) >= bytes || (uint64_t)physical(low, e->difference) >= bytes) return 0;
     *t = (Transfer){c->a, low, high, e->difference, length, runs > 1 ? p[PARAM_MEM_STRIDE] : slabs > 1 ? p[PARAM_MEM_STRIDE2] : 0};
-    if ((int32_t)t->stride <= 0 || (runs > 1 && slabs > 1 && p[PARAM_MEM_STRIDE2] % t->stride)) t->bytes = t->stride = high - low;
+    // One after the other where its runs are not at one distance from the lowest on.
+    if ((int32_t)t->stride <= 0 || (runs > 1 && slabs > 1 && (int32_t)p[PARAM_MEM_STRIDE2] % (int32_t)t->stride)) t->bytes = t->stride = high - low;
     int alike = runs_alike(length, runs, p[PARAM_MEM_STRIDE], slabs, p[PARAM_MEM_STRIDE2]);
     *label = t->label = place_label(physical(c->a, e->difference), length, alike, all->end[unit]);
     all->end[unit] = physical(c->a + inner + outer + length - 1, e->difference) + 1;
