@@ -61,7 +61,8 @@ static inline void counted_add(Counted* to, const Counted* more, int sign) {
 static inline int repeat_alone(const Chip* c) {
     const Sequencer* s = &c->cores[0].sequencer;
     return c->sleep.asleep && s->state == S_RUN && !s->abort && c->gateway.walker.state == WALKER_IDLE && c->reset_state == RESET_RUN &&
-           !c->cores[0].invalidate && !c->cores[0].forget && s->f.phase == FETCH_IDLE;
+           !c->cores[0].invalidate && !c->cores[0].forget && !s->l.start && !sequencer_stalls(s) && s->f.phase == FETCH_IDLE &&
+           !s->f.expects && !s->f.full;
 }
 
 // A moment is due where the last 64 cycles were of a certain kind, so that what comes again is cut in the same places.
