@@ -1,5 +1,5 @@
-// Every place of a moment that holds an address of a transfer, in the order in which bursts reach memory; a copy of one comes
-// in front of it.
+// Every place of a moment that holds an address of a transfer, in the order in which bursts reach memory; a copy of one
+// comes in front of it.
 #pragma once
 
 #include "moment.h"
@@ -14,8 +14,8 @@ typedef struct Addresses {
     int strange;                      // an address is not of any transfer, or of several
 } Addresses;
 
-// The transfer that an address is of, as how many came behind it, or all bytes of a bus beat if it begins one; -1 if there is
-// none, or they go to different places.
+// The transfer that an address is of, as how many came behind it; -1 if there is none, or they go to different places. One
+// that begins a bus beat may be of any byte of it.
 static inline int addresses_find(const Addresses* a, uint32_t address, int unit, int is_physical) {
     int64_t beat = address & LANE_MASK ? 0 : LANE_MASK;
     int found = -1;
@@ -33,7 +33,8 @@ static inline int addresses_find(const Addresses* a, uint32_t address, int unit,
 }
 
 // `bytes`: from there on; `alone`: no others are joined to them.
-static inline void address_visit(Addresses* a, uint32_t* address, int unit, int is_physical, int live, uint32_t bytes, int alone) {
+static inline void address_visit(
+    Addresses* a, uint32_t* address, int unit, int is_physical, int live, uint32_t bytes, int alone) {
     if (!live) {
         if (!a->to) *address = 0;
         return;
@@ -45,7 +46,8 @@ static inline void address_visit(Addresses* a, uint32_t* address, int unit, int 
             return;
         }
         const Transfer *t = transfer_taken(a->from, unit, back), *u = transfer_taken(a->to, unit, back);
-        *address += physical(u->first, is_physical ? u->difference : 0) - physical(t->first, is_physical ? t->difference : 0);
+        *address += physical(u->first, is_physical ? u->difference : 0);
+        *address -= physical(t->first, is_physical ? t->difference : 0);
         return;
     }
     uint32_t place = *address;
@@ -62,7 +64,8 @@ static inline void address_visit(Addresses* a, uint32_t* address, int unit, int 
 }
 
 // A window of a longest burst, in which beats from `position` to `last` come.
-static inline void window_visit(Addresses* a, uint32_t* window, uint32_t place, uint32_t last, int unit, int live, int alone) {
+static inline void window_visit(
+    Addresses* a, uint32_t* window, uint32_t place, uint32_t last, int unit, int live, int alone) {
     uint32_t address = *window << WINDOW_BITS | place << LANE_BITS;
     address_visit(a, &address, unit, 0, live, (last - place + 1) * BUS_BYTES, alone);
     *window = a->to ? address >> WINDOW_BITS : address;
@@ -108,8 +111,9 @@ static inline void flit_visit(Addresses* a, Flit* f, int is_physical, int live) 
         if (!a->to) memset(f, 0, sizeof *f);
         return;
     }
-    if (f->kind == KIND_READ && f->tag == TAG_LOAD) address_visit(a, &f->addr, TRANSFER_LOAD, is_physical, 1, (f->beats + 1) * BUS_BYTES, 1);
-    else if (f->kind == KIND_WRITE && f->tag == TAG_STORE) address_visit(a, &f->addr, TRANSFER_STORE, is_physical, 1, (f->beats + 1) * BUS_BYTES, 1);
+    int loads = f->kind == KIND_READ && f->tag == TAG_LOAD, stores = f->kind == KIND_WRITE && f->tag == TAG_STORE;
+    uint32_t bytes = (f->beats + 1) * BUS_BYTES;
+    if (loads | stores) address_visit(a, &f->addr, loads ? TRANSFER_LOAD : TRANSFER_STORE, is_physical, 1, bytes, 1);
     else a->strange |= f->addr != 0;
 }
 
@@ -249,8 +253,6 @@ static inline void store_visit(Addresses* a, StoreUnit* u, int joins) {
         address_visit(a, &i->address, TRANSFER_STORE, 0, i->stores && a->to, 0, 1);
     }
 }
-
-static inline uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
 static inline void moment_visit(Addresses* a, Moment* m) {
     dram_visit(a, m);

@@ -4,14 +4,18 @@
 #include "../chip.h"
 
 enum { TRANSFER_LOAD, TRANSFER_STORE, TRANSFER_UNITS };
-enum { TRANSFERS = 64 + UNIT_QUEUE };                                         // more than are on their way
-enum { PLACES = 1 << WINDOW_BITS < INTERLEAVE ? INTERLEAVE : 1 << WINDOW_BITS };  // addresses alike modulo this are split alike
-enum { FIT = 1 << WINDOW_BITS < INTERLEAVE ? 1 << WINDOW_BITS : INTERLEAVE };     // no burst is split within so many
+enum { TRANSFERS = 64 + UNIT_QUEUE };  // more than are on their way
+enum {
+    WINDOW_BYTES = 1 << WINDOW_BITS,
+    PLACES = WINDOW_BYTES < INTERLEAVE ? INTERLEAVE : WINDOW_BYTES,  // addresses alike modulo this are split alike
+    FIT = WINDOW_BYTES < INTERLEAVE ? WINDOW_BYTES : INTERLEAVE,     // no burst is split within so many
+};
 
 // A LOAD or STORE: its addresses are from `low` to before `high`, whose pages differ from physical ones in `difference`.
 typedef struct Transfer {
     uint32_t first, low, high, difference, bytes, stride;
-    uint32_t label;  // of its address, all that timing depends on
+    uint32_t label;    // of its address, all that timing depends on
+    uint32_t strange;  // its time depends on more
 } Transfer;
 
 typedef struct Transfers {
@@ -63,7 +67,8 @@ static inline uint32_t transfer_access(int unit) { return 1u << (unit == TRANSFE
 // What timing can depend on of where bytes are that go behind others, which ended at `end`: whether they continue those, and
 // their place, of which only that in a bus beat counts if they fit in where bursts are split, and are split `alone`.
 static inline uint32_t place_label(uint32_t address, uint32_t bytes, int alone, uint32_t end) {
-    int fits = alone && (address & FIT - 1) + bytes <= FIT, continues = address >> LANE_BITS == (end + LANE_MASK) >> LANE_BITS;
+    int fits = alone && (address & FIT - 1) + bytes <= FIT;
+    int continues = address >> LANE_BITS == (end + LANE_MASK) >> LANE_BITS;
     return (fits ? address & LANE_MASK : PLACES | (address & PLACES - 1)) | (continues ? 2 * PLACES : 0);
 }
 
@@ -102,9 +107,20 @@ static inline uint32_t walk_label(const WalkJob* job) {
     return rows_label(job->base, low, high);
 }
 
+static inline uint32_t weights_label(const uint32_t* p, const UnitCommand* c) {
+    return walk_label(&(WalkJob){c->a, c->c, {0, 0}, {p[PARAM_WEIGHT_STRIDE]}});
+}
+
+static inline uint32_t matmul_label(const uint32_t* p, const UnitCommand* c) {
+    WalkJob job = {c->a, c->c, {p[PARAM_ACT_COUNT], p[PARAM_ACT_COUNT2]}};
+    job.strides[0] = p[PARAM_ACT_STRIDE], job.strides[1] = p[PARAM_ACT_STRIDE2], job.strides[2] = p[PARAM_ACT_STRIDE3];
+    return walk_label(&job);
+}
+
 // The same of a LOAD, whose rows are in the order of its chunks.
 static inline uint32_t load_rows(const uint32_t* p, const UnitCommand* c) {
-    if (FLAG(LOAD_SPACE, c->flags) != SPACE_SCRATCHPAD || FLAG(LOAD_INTERLEAVE, c->flags) || FLAG(LOAD_TRANSPOSE, c->flags)) return c->b;
+    if (FLAG(LOAD_SPACE, c->flags) != SPACE_SCRATCHPAD) return c->b;
+    if (FLAG(LOAD_INTERLEAVE, c->flags) || FLAG(LOAD_TRANSPOSE, c->flags)) return c->b;
     uint64_t turns[] = {p[PARAM_CHUNKS], (uint64_t)c->c + p[PARAM_PAD_RUNS], p[PARAM_COUNT2]};
     int64_t strides[] = {(int32_t)p[PARAM_CHUNK_STRIDE], (int32_t)p[PARAM_LOCAL_STRIDE], (int32_t)p[PARAM_LOCAL_STRIDE2]};
     int64_t low = c->b, high = c->b;
@@ -128,22 +144,26 @@ static inline int follower_transfer(
     const uint32_t* p = f->params[unit];
     int by_list = HAS_LISTS && (unit == TRANSFER_LOAD ? FLAG(LOAD_BY_LIST, c->flags) : FLAG(STORE_BY_LIST, c->flags));
     uint32_t runs = c->c, slabs = p[PARAM_COUNT2], length = p[PARAM_RUN_BYTES];
-    if (by_list || runs > 0xFFFF) return 0;
     Transfers* all = &f->transfers;
     Transfer* t = &all->known[unit][all->count[unit]++ % TRANSFERS];
     *t = (Transfer){.first = c->a, .low = c->a, .high = c->a, .stride = 1, .label = c->a & PLACES - 1};
     *label = t->label;
+    t->strange = by_list || runs > 0xFFFF;
+    if (t->strange) return 0;
     if (!runs || !slabs || !length) return 1;
-    int64_t inner = (int64_t)(int32_t)p[PARAM_MEM_STRIDE] * (runs - 1), outer = (int64_t)(int32_t)p[PARAM_MEM_STRIDE2] * (slabs - 1);
+    int32_t stride = p[PARAM_MEM_STRIDE], stride2 = p[PARAM_MEM_STRIDE2];
+    int64_t inner = (int64_t)stride * (runs - 1), outer = (int64_t)stride2 * (slabs - 1);
     int64_t low = c->a + (inner < 0 ? inner : 0) + (outer < 0 ? outer : 0);
     int64_t high = c->a + (inner > 0 ? inner : 0) + (outer > 0 ? outer : 0) + length;
+    t->strange = 1;
     if (low < 0 || high > UINT32_MAX || (uint64_t)high > ADDRESS_LIMIT) return 0;
     const Translation* e = tlb_holds(tlb, context, low, high - 1, transfer_access(unit));
-    if (!e || (uint64_t)physical(high - 1, e->difference) >= bytes || (uint64_t)physical(low, e->difference) >= bytes) return 0;
-    *t = (Transfer){c->a, low, high, e->difference, length, runs > 1 ? p[PARAM_MEM_STRIDE] : slabs > 1 ? p[PARAM_MEM_STRIDE2] : 0};
-    // One after the other where its runs are not at one distance from the lowest on.
-    if ((int32_t)t->stride <= 0 || (runs > 1 && slabs > 1 && (int32_t)p[PARAM_MEM_STRIDE2] % (int32_t)t->stride)) t->bytes = t->stride = high - low;
-    int alike = runs_alike(length, runs, p[PARAM_MEM_STRIDE], slabs, p[PARAM_MEM_STRIDE2]);
+    if (!e || physical(high - 1, e->difference) >= bytes || physical(low, e->difference) >= bytes) return 0;
+    *t = (Transfer){c->a, low, high, e->difference, length, runs > 1 ? stride : stride2};
+    // All of it where its runs are not at one distance from the lowest on.
+    int apart = (runs > 1 || slabs > 1) && (int32_t)t->stride > 0 && !(runs > 1 && slabs > 1 && stride2 % stride);
+    if (!apart) t->bytes = t->stride = high - low;
+    int alike = runs_alike(length, runs, stride, slabs, stride2);
     *label = t->label = place_label(physical(c->a, e->difference), length, alike, all->end[unit]);
     all->end[unit] = physical(c->a + inner + outer + length - 1, e->difference) + 1;
     return 1;
@@ -152,8 +172,8 @@ static inline int follower_transfer(
 static inline int follower_command(
     Follower* f, const Tlb* tlb, uint64_t bytes, uint32_t context, const Instruction* i, Step* s) {
     uint32_t* r = f->registers;
-    UnitCommand c = {.op = i->op, .pc = s->pc, .wait = i->wait, .signal = i->signal, .a = i->immediate == IMM_A ? i->imm : r[i->ra], .b = r[i->rb],
-                     .c = i->immediate == IMM_C ? i->imm : r[i->rc], .flags = i->flags};
+    UnitCommand c = {.op = i->op, .pc = s->pc, .wait = i->wait, .signal = i->signal,
+                     .a = i->immediate == IMM_A ? i->imm : r[i->ra], .b = r[i->rb], .c = i->immediate == IMM_C ? i->imm : r[i->rc], .flags = i->flags};
     int unit = i->unit == UNIT_LOAD ? TRANSFER_LOAD : i->unit == UNIT_STORE ? TRANSFER_STORE : TRANSFER_UNITS, sound = 1;
     uint32_t label = c.op == OP_SET ? set_label(i->unit, &c) : c.a, number = i->unit - UNIT_LOAD;
     uint32_t rows = c.b;
@@ -162,9 +182,9 @@ static inline int follower_command(
         uint32_t param = FLAG(SET_PARAM, c.flags);
         if (param < PARAMS && !set_is_bad(i->unit, param, c.a)) f->params[number][param] = c.a;
     } else if (c.op == OP_WEIGHTS) {
-        label = walk_label(&(WalkJob){c.a, c.c, {0, 0}, {p[PARAM_WEIGHT_STRIDE]}});
+        label = weights_label(p, &c);
     } else if (c.op == OP_MATMUL) {
-        label = walk_label(&(WalkJob){c.a, c.c, {p[PARAM_ACT_COUNT], p[PARAM_ACT_COUNT2]}, {p[PARAM_ACT_STRIDE], p[PARAM_ACT_STRIDE2], p[PARAM_ACT_STRIDE3]}});
+        label = matmul_label(p, &c);
     } else if (unit != TRANSFER_UNITS) {
         sound = follower_transfer(f, tlb, bytes, context, unit, &c, &label);
         if (unit == TRANSFER_LOAD) rows = load_rows(p, &c);
@@ -226,12 +246,14 @@ static inline int step_equal(const Step* x, const Step* y) {
     return x->pc == y->pc && x->state == y->state && x->outcome == y->outcome;
 }
 
-static inline const Handed* handed_at(const Follower* f, int unit, uint32_t number) { return &f->handed[unit][number % HANDED]; }
+static inline const Handed* handed_at(const Follower* f, int unit, uint32_t number) {
+    return &f->handed[unit][number % HANDED];
+}
 
 static inline int handed_equal(const Handed* x, const Handed* y) {
     const UnitCommand *c = &x->command, *d = &y->command;
-    return x->label == y->label && c->op == d->op && c->pc == d->pc && c->wait == d->wait && c->signal == d->signal && x->rows == y->rows &&
-           c->c == d->c && c->flags == d->flags;
+    return x->label == y->label && x->rows == y->rows && c->op == d->op && c->pc == d->pc && c->wait == d->wait &&
+           c->signal == d->signal && c->c == d->c && c->flags == d->flags;
 }
 
 // The number of the command at the output of the queue of a unit, or of the next one that comes to it.
@@ -271,6 +293,7 @@ static inline void follower_read(Follower* f, const Execute* x) {
 // Whether the sequencer is where the follower says that it is.
 static inline int follower_agrees(const Follower* f, const Execute* x) {
     int same = f->depth == x->depth && !memcmp(f->registers, x->registers, sizeof f->registers);
-    for (uint32_t k = 1; same && k <= f->depth; ++k) same = f->lasts[k] == x->frames[k].last && f->counts[k] == x->frames[k].count;
+    for (uint32_t k = 1; same && k <= f->depth; ++k)
+        same = f->lasts[k] == x->frames[k].last && f->counts[k] == x->frames[k].count;
     return same;
 }

@@ -31,14 +31,19 @@ enum { MOMENT_PARTS = 2 };
 static inline void moment_parts(const Moment* m, MomentPart* parts) {
     size_t program = offsetof(Moment, core.sequencer.f.program), bursts = m->bursts[0] + m->bursts[1] + m->bursts[2];
     parts[0] = (MomentPart){offsetof(Moment, core), program};
-    parts[1] = (MomentPart){program + sizeof m->core.sequencer.f.program, offsetof(Moment, items) + bursts * sizeof *m->items};
+    parts[1].begin = program + sizeof m->core.sequencer.f.program;
+    parts[1].end = offsetof(Moment, items) + bursts * sizeof *m->items;
+}
+
+static inline void part_copy(Moment* to, const Moment* from, MomentPart part) {
+    memcpy((uint8_t*)to + part.begin, (uint8_t*)from + part.begin, part.end - part.begin);
 }
 
 static inline void moment_copy(Moment* to, const Moment* from) {
     MomentPart parts[MOMENT_PARTS];
     moment_parts(from, parts);
     to->transfers = from->transfers;
-    for (int k = 0; k < MOMENT_PARTS; ++k) memcpy((uint8_t*)to + parts[k].begin, (uint8_t*)from + parts[k].begin, parts[k].end - parts[k].begin);
+    for (int k = 0; k < MOMENT_PARTS; ++k) part_copy(to, from, parts[k]);
 }
 
 static inline int moment_equal(const Moment* a, const Moment* b) {
@@ -76,13 +81,17 @@ static inline int moment_take(Moment* m, Chip* c, Dram* d, const Follower* f) {
     m->dram = *d;
     for (int k = 0; k < 3; ++k) {
         m->bursts[k] = queues[k]->count;
-        for (uint32_t n = 0; n < queues[k]->count; ++n) m->items[at++] = queues[k]->items[(queues[k]->first + n) % queues[k]->room];
+        for (uint32_t n = 0; n < queues[k]->count; ++n)
+            m->items[at++] = queues[k]->items[(queues[k]->first + n) % queues[k]->room];
     }
     memset(&m->transfers, 0, sizeof m->transfers);
     for (int unit = 0; unit < TRANSFER_UNITS; ++unit) {
         uint32_t taken = m->transfers.taken[unit] = f->transfers.taken[unit] % TRANSFERS + TRANSFERS;
         uint32_t most = m->transfers.most[unit] = f->transfers.most[unit];
-        for (uint32_t k = 1; k <= most; ++k) m->transfers.known[unit][(taken - k) % TRANSFERS] = f->transfers.known[unit][(taken - k) % TRANSFERS];
+        for (uint32_t k = 1; k <= most; ++k) {
+            uint32_t place = (taken - k) % TRANSFERS;
+            m->transfers.known[unit][place] = f->transfers.known[unit][place];
+        }
     }
     const Core* core = &c->cores[0];
     for (int k = 0; k < UNITS_BEHIND; ++k) {
@@ -93,7 +102,8 @@ static inline int moment_take(Moment* m, Chip* c, Dram* d, const Follower* f) {
     const Queue* targets = &core->load.queues.targets;
     uint32_t loads = handed_head(f, core, 0), waiting = targets->end - targets->first;
     memset(m->rows, 0, sizeof m->rows);
-    for (uint32_t n = 0; n <= waiting && n < loads; ++n) m->rows[waiting - n] = handed_at(f, 0, loads - 1 - n)->rows;
+    for (uint32_t n = 0; n <= waiting && n < loads; ++n)
+        m->rows[waiting - n] = handed_at(f, TRANSFER_LOAD, loads - 1 - n)->rows;
     for (int k = 0; k < UNITS_BEHIND; ++k) memset(m->core.fronts[k].items, 0, sizeof m->core.fronts[k].items);
     return 1;
 }

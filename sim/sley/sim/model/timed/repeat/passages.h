@@ -109,7 +109,7 @@ static inline void past_read(const Passages* p, const Past* past, Moment* m) {
     MomentPart parts[MOMENT_PARTS];
     moment_parts(p->first, parts);
     parts[0].begin = 0, parts[1].end = past->end;
-    for (int k = 0; k < MOMENT_PARTS; ++k) memcpy((uint8_t*)m + parts[k].begin, (uint8_t*)p->first + parts[k].begin, parts[k].end - parts[k].begin);
+    for (int k = 0; k < MOMENT_PARTS; ++k) part_copy(m, p->first, parts[k]);
     for (const uint64_t* w = past->words; *w;) {
         uint32_t place = (uint32_t)*w, count = *w >> 32;
         memcpy((uint64_t*)m + place, ++w, count * sizeof *w);

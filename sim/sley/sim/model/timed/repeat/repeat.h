@@ -2,7 +2,7 @@
 // program does the same, all that follows takes the same cycles, and counts the same.
 #pragma once
 
-#include "passages.h"
+#include "restore.h"
 
 enum { PASSAGE_CYCLES = 96 };  // at least
 
@@ -60,9 +60,9 @@ static inline void counted_add(Counted* to, const Counted* more, int sign) {
 // Whether nothing but the block that runs changes anything in this cycle.
 static inline int repeat_alone(const Chip* c) {
     const Sequencer* s = &c->cores[0].sequencer;
-    return c->sleep.asleep && s->state == S_RUN && !s->abort && c->gateway.walker.state == WALKER_IDLE && c->reset_state == RESET_RUN &&
-           !c->cores[0].invalidate && !c->cores[0].forget && !s->l.start && !sequencer_stalls(s) && s->f.phase == FETCH_IDLE &&
-           !s->f.expects && !s->f.full;
+    int fetched = !s->l.start && !sequencer_stalls(s) && s->f.phase == FETCH_IDLE && !s->f.expects && !s->f.full;
+    return fetched && c->sleep.asleep && s->state == S_RUN && !s->abort && c->gateway.walker.state == WALKER_IDLE &&
+           c->reset_state == RESET_RUN && !c->cores[0].invalidate && !c->cores[0].forget;
 }
 
 // A moment is due where the last 64 cycles were of a certain kind, so that what comes again is cut in the same places.
@@ -96,117 +96,36 @@ static inline void repeat_watch(Repeat* r, const Chip* c, const Dram* d) {
     if (r->steps < PASSAGE_STEPS) ++r->steps;
 }
 
-// All transfers that may be on their way have translations that the core holds.
+// All transfers that are not complete have translations that the core holds.
 static inline int repeat_translates(const Repeat* r, const Chip* c) {
     const Transfers* f = &r->follower.transfers;
     const Tlb* tlb = &c->cores[0].path.port.tlb;
+    uint32_t context = c->cores[0].sequencer.context;
     for (int unit = 0; unit < TRANSFER_UNITS; ++unit)
-        for (uint32_t k = 0; k < least(f->count[unit], TRANSFERS); ++k) {
-            const Transfer* t = &f->known[unit][k];
-            const Translation* e = t->low == t->high ? 0 : tlb_holds(tlb, c->cores[0].sequencer.context, t->low, t->high - 1, transfer_access(unit));
-            if (t->low != t->high && (!e || e->difference != t->difference)) return 0;
+        for (uint32_t k = f->taken[unit] - f->most[unit]; k != f->count[unit]; ++k) {
+            const Transfer* t = &f->known[unit][k % TRANSFERS];
+            if (t->strange) return 0;
+            if (t->low == t->high) continue;
+            const Translation* e = tlb_holds(tlb, context, t->low, t->high - 1, transfer_access(unit));
+            if (!e || e->difference != t->difference) return 0;
         }
     return 1;
 }
 
 // Whether the program does from here on what it did in a passage; then `f` has followed it.
-static inline int repeat_follows(const Repeat* r, const Chip* c, uint64_t bytes, Follower* f, const uint32_t* heads, const Passage* p) {
+static inline int repeat_follows(
+    const Chip* c, uint64_t bytes, Follower* f, const uint32_t* heads, const Passage* p) {
+    const Tlb* tlb = &c->cores[0].path.port.tlb;
     const Sequencer* s = &c->cores[0].sequencer;
     for (uint32_t k = 0; k < p->steps; ++k) {
         Step step = {p->step[k].pc, p->step[k].state};
-        if (!follower_step(f, &c->cores[0].path.port.tlb, bytes, s->context, s->f.program, &step) || !step_equal(&step, &p->step[k])) return 0;
+        if (!follower_step(f, tlb, bytes, s->context, s->f.program, &step)) return 0;
+        if (!step_equal(&step, &p->step[k])) return 0;
     }
     const Handed* command = p->command;
     for (int unit = 0; unit < UNITS_BEHIND; ++unit)
         for (uint32_t k = 0; k < p->commands[unit]; ++k)
             if (!handed_equal(command++, handed_at(f, unit, heads[unit] + k))) return 0;
-    return 1;
-}
-
-static inline void dram_at(Dram* d, const Moment* m, uint64_t cycle) {
-    uint64_t by = cycle - m->dram.cycle, parts = channel_parts(&d->timing);
-    Dram was = *d;
-    BurstQueue* queues[] = {&d->reads, &d->writes, &d->responses};
-    const Burst* b = m->items;
-    *d = m->dram;
-    d->memory = was.memory;
-    d->cycle = cycle;
-    d->reads = was.reads, d->writes = was.writes, d->responses = was.responses;
-    d->read_free += by, d->write_free += by;
-    d->channels[0].end += by * parts;
-    for (int k = 0; k < 3; ++k) {
-        queues[k]->first = queues[k]->count = 0;
-        for (uint32_t n = 0; n < m->bursts[k]; ++n, ++b) {
-            Burst burst = *b;
-            if (burst.earliest) burst.earliest += by;
-            for (int piece = 0; piece < MAX_PIECES; ++piece) burst.ends[piece] += by * parts;
-            queue_push(queues[k], burst);
-        }
-    }
-}
-
-// The queue of a unit with commands that the program has handed out now.
-static inline void repeat_queue(Core* core, const Follower* f, int unit) {
-    UnitFront* front = &core->fronts[unit];
-    Queue* q = &front->queue;
-    UnitCommand* taken[] = {&core->load.command, &core->store.command, &core->matrix.command, &core->vector.command};
-    uint32_t number = handed_head(f, core, unit), ring = sizeof front->items / sizeof *front->items;
-    if (core->sequencer.x.pending == UNIT_LOAD + (uint32_t)unit) core->sequencer.x.command = handed_at(f, unit, f->count[unit] - 1)->command;
-    if (front->i_valid) front->i = core->sequencer.x.command;
-    for (uint32_t n = q->first; n != q->end; ++n) front->items[n % ring] = handed_at(f, unit, number++)->command;
-    if (q->here) front->o = front->items[q->first % ring];
-    *taken[unit] = front->o;
-}
-
-// The chip as it was in a past moment, but for where the transfers of `f` go; 0 if that cannot be said.
-static inline int repeat_restore(Repeat* r, Chip* c, Dram* d, const Past* past, Follower* f, uint64_t cycle, const Counted* counted) {
-    Moment* m = r->scratch;
-    Core* live = &c->cores[0];
-    past_read(r->passages, past, m);
-    Transfers from = m->transfers;
-    for (int k = 0; k < UNITS_BEHIND; ++k) repeat_queue(&m->core, f, k);
-    follower_taken(f, &m->core);
-    Addresses a = {.from = &from, .to = &f->transfers, .tlb = &live->path.port.tlb, .context = live->sequencer.context};
-    moment_visit(&a, m);
-    if (a.strange || f->depth != m->core.sequencer.x.depth) return 0;
-    Core* core = &m->core;
-    Sequencer* s = &core->sequencer;
-    s->f = live->sequencer.f;
-    s->l = live->sequencer.l;
-    memcpy(s->beat_data, live->sequencer.beat_data, sizeof s->beat_data);
-    s->launch_word = live->sequencer.launch_word, s->launch_address = live->sequencer.launch_address;
-    memcpy(s->x.registers, f->registers, sizeof s->x.registers);
-    for (uint32_t k = 1; k <= f->depth; ++k) s->x.frames[k].count = f->counts[k];
-    if (s->x.state == X_LOOP) s->x.frames[f->depth + 1].count = f->counts[f->depth + 1];
-    core->launch = live->launch;
-    core->values = live->values, core->model = live->model;
-    core->path.beats = live->path.beats;
-    core->path.fetched = live->path.fetched;
-    core->path.fetch = live->path.fetch;
-    core->path.port.tlb = live->path.port.tlb;
-    if (core->path.port.port.buffer.here && core->path.port.looked) {
-        core->path.port.tlb = live->path.port.tlb;
-        translated_port_look(&core->path.port);
-        if (core->path.port.translates && !(core->path.port.tlb.hit && core->path.port.tlb.allowed)) return 0;
-    }
-    memcpy(core->counters.groups.counts, counted->classes, sizeof counted->classes);
-    memcpy(core->counters.groups.sums, counted->sums, sizeof counted->sums);
-    memcpy(m->counters.groups.counts, counted->bus_classes, sizeof counted->bus_classes);
-    memcpy(m->counters.groups.sums, counted->bus_sums, sizeof counted->bus_sums);
-    m->gateway.walker = c->gateway.walker;
-    m->gateway.beats = c->gateway.beats, m->gateway.place = c->gateway.place;
-
-    *live = *core;
-    accumulate_outputs(&live->matrix.accumulate, live->matrix.now);
-    c->requests = m->requests, c->responses = m->responses;
-    c->gateway = m->gateway;
-    c->counters = m->counters;
-    memcpy(c->progressing, m->progressing, sizeof c->progressing);
-    c->progress = counted->progress;
-    c->written.first = 0, c->written.end = m->written;
-    memset(c->written.at_bus, NO_BEAT, sizeof c->written.at_bus);
-    c->command.time += cycle - d->cycle;
-    dram_at(d, m, cycle);
     return 1;
 }
 
@@ -226,7 +145,7 @@ static inline uint64_t repeat_along(Repeat* r, Chip* c, Dram* d, Past* past, uin
         for (const Passage* p = at->passages; p && !moved; p = p->other) {
             if (cycles + p->cycles >= limit) continue;
             next = f;
-            if (!repeat_follows(r, c, d->bytes, &next, heads, p)) continue;
+            if (!repeat_follows(c, d->bytes, &next, heads, p)) continue;
             f = next;
             for (int unit = 0; unit < UNITS_BEHIND; ++unit) heads[unit] += p->commands[unit] - p->stays[unit];
             cycles += p->cycles;
@@ -236,7 +155,7 @@ static inline uint64_t repeat_along(Repeat* r, Chip* c, Dram* d, Past* past, uin
             moved = 1;
         }
     }
-    if (!cycles || !repeat_restore(r, c, d, at, &f, d->cycle + cycles, &counted)) return 0;
+    if (!cycles || !moment_restore(r->passages, at, r->scratch, &f, c, d, d->cycle + cycles, &counted)) return 0;
     c->cores[0].sequencer.watchdog_left = watchdog;
     r->follower = f;
     memcpy(r->heads, heads, sizeof heads);
@@ -257,7 +176,8 @@ static inline void repeat_begin(Repeat* r, const Chip* c, const Dram* d, Past* f
 
 static inline void repeat_passed(Repeat* r, const Chip* c, const Dram* d, Past* to) {
     Past* from = r->from;
-    if (!from || !r->sound || r->steps >= PASSAGE_STEPS || d->cycle - r->since >= WATCHDOG_FAR || from->count == MOMENT_PASSAGES) return;
+    if (!from || !r->sound || from->count == MOMENT_PASSAGES) return;
+    if (r->steps >= PASSAGE_STEPS || d->cycle - r->since >= WATCHDOG_FAR) return;
     uint32_t commands = 0, count[UNITS_BEHIND], stays[UNITS_BEHIND];
     for (int k = 0; k < UNITS_BEHIND; ++k) {
         stays[k] = c->cores[0].fronts[k].queue.here;
@@ -269,8 +189,10 @@ static inline void repeat_passed(Repeat* r, const Chip* c, const Dram* d, Past* 
     Step* step = malloc((r->steps + 1) * sizeof *step);
     Handed* command = malloc((commands + 1) * sizeof *command);
     if (!p || !step || !command) abort();
-    *p = (Passage){.to = to, .cycles = d->cycle - r->since, .steps = r->steps, .step = step, .command = command, .counted = chip_counted(c),
-                   .other = from->passages, .progressed = r->progressed, .watchdog = c->cores[0].sequencer.watchdog_left};
+    *p = (Passage){.to = to, .cycles = d->cycle - r->since, .steps = r->steps, .step = step, .command = command};
+    p->counted = chip_counted(c);
+    p->progressed = r->progressed, p->watchdog = c->cores[0].sequencer.watchdog_left;
+    p->other = from->passages;
     memcpy(p->commands, count, sizeof count);
     memcpy(p->stays, stays, sizeof stays);
     for (int unit = 0; unit < UNITS_BEHIND; ++unit)
