@@ -9,7 +9,6 @@
 //   sim_create(), sim_destroy(sim), sim_trace(sim, path), sim_trace_flush(sim)
 // and, if it can leave out cycles:
 //   SIM_PASS(sim, limit)          leaves out at most so many in which nothing happens; how many it were
-//   SIM_REPEAT(sim, limit)        leaves out at most so many that are known from before, once all has settled
 // and, if its designs have assertions:
 //   SIM_FAILED(sim)               other than 0 after one failed
 //   SIM_CHECK(sim)                checks those of the coming edge; other than 0 if one fails
@@ -20,10 +19,6 @@
 #define SIM_FAILED(sim) 0
 #define SIM_CHECK(sim) 0
 #define SIM_BEGIN(sim) (void)0
-#endif
-
-#ifndef SIM_REPEAT
-#define SIM_REPEAT(sim, limit) 0
 #endif
 
 #ifndef SIM_PASS
@@ -179,8 +174,7 @@ API int sley_run_until_irq(Sim* sim, uint64_t limit) {
     SIM_BEGIN(sim);
     sim_settle(sim);
     while (limit && !GET(sim, irq) && !sim_stopped(sim)) {
-        uint64_t passed = SIM_PASS(sim, limit);
-        if (!passed) passed = SIM_REPEAT(sim, limit);
+        const uint64_t passed = SIM_PASS(sim, limit);
         limit -= passed;
         if (passed) continue;
         sim_cycle(sim);

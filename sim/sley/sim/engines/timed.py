@@ -52,9 +52,7 @@ class TimedTransport(LibraryTransport):
         Whether passages of a program that come again are left out, without values; ``repeated`` says how much that is.
     """
 
-    def __init__(
-        self, config: ChipConfig, options: EngineOptions, values: bool = True, repeats: bool = True
-    ) -> None:
+    def __init__(self, config: ChipConfig, options: EngineOptions, values: bool = True, repeats: bool = True) -> None:
         self._model: CompiledModel | None = None
         self._cores: list[int] = []
         self.computes = values

@@ -9,7 +9,8 @@
 typedef struct Sim {
     Chip chip;
     Dram dram;
-    Repeat* repeat;  // if there is one
+    Repeat* repeat;    // if there is one
+    uint32_t settled;  // outputs are those of this cycle
     uint32_t none, size, incr;  // pins that do not change, and those that nobody sees
 } Sim;
 
@@ -88,9 +89,20 @@ static void sim_destroy(Sim* sim) {
     free(sim);
 }
 
-// Cycles, at most `limit`, that can be left out as nothing happens in them; the host says nothing.
+// Cycles in which what happened before happens again.
+static inline uint64_t sim_repeat(Sim* sim, uint64_t limit) {
+    Repeat* r = sim->repeat;
+    if (!r || !sim->settled) return 0;
+    uint64_t passed = repeat_pass(r, &sim->chip, &sim->dram, limit);
+    if (r->wrong) sim->dram.violation = r->wrong;
+    return passed;
+}
+
+// Cycles, at most `limit`, that can be left out as nothing happens in them, or what is known; the host says nothing.
 static inline uint64_t sim_pass(Sim* sim, uint64_t limit) {
     Chip* c = &sim->chip;
+    uint64_t repeated = sim_repeat(sim, limit);
+    if (repeated) return repeated;
     if (c->rested < REST_CYCLES || !dram_idle(&sim->dram) || chip_command_stirs(c)) return 0;
     chip_pass(c, limit);
     sim->dram.cycle += limit;
@@ -99,23 +111,16 @@ static inline uint64_t sim_pass(Sim* sim, uint64_t limit) {
 
 #define SIM_PASS sim_pass
 
-// As `sim_pass`, of cycles in which what happened before happens again.
-static inline uint64_t sim_repeat(Sim* sim, uint64_t limit) {
-    Repeat* r = sim->repeat;
-    if (!r) return 0;
-    uint64_t passed = repeat_pass(r, &sim->chip, &sim->dram, limit);
-    if (r->wrong) sim->dram.violation = r->wrong;
-    return passed;
+static inline void sim_settle(Sim* sim) {
+    chip_outputs(&sim->chip);
+    sim->settled = 1;
 }
-
-#define SIM_REPEAT sim_repeat
-
-static inline void sim_settle(Sim* sim) { chip_outputs(&sim->chip); }
 
 static void sim_drive(Sim* sim);
 
 static inline void sim_clock(Sim* sim) {
     if (sim->repeat) repeat_watch(sim->repeat, &sim->chip, &sim->dram);
+    sim->settled = 0;
     chip_tick(&sim->chip);
     sim_drive(sim);
     sim->none = 0;
