@@ -1,4 +1,4 @@
-"""Passages that come again are left out: every cycle, and every counter at any time, is that of a chip that leaves out none."""
+"""Passages that come again are left out: cycles and counters, at any time, are those of a chip that leaves out none."""
 
 import random
 from contextlib import suppress
