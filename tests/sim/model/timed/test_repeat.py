@@ -45,8 +45,8 @@ class Interrupted(PairedTransport):
         return False
 
 
-def pair(config: ChipConfig, seed: int = 0, **timing: str) -> tuple[Interrupted, TimedTransport]:
-    options = parse_options("model", config, {"memory": str(min(1 << 26, 1 << config.addr_bits)), **timing})
+def pair(config: ChipConfig, timing: dict[str, str] | None = None, seed: int = 0) -> tuple[Interrupted, TimedTransport]:
+    options = parse_options("model", config, {"memory": str(min(1 << 26, 1 << config.addr_bits)), **(timing or {})})
     plain, repeating = (TimedTransport(config, options, values=False, repeats=repeats) for repeats in (False, True))
     return Interrupted(plain, repeating, seed), repeating
 
@@ -77,7 +77,7 @@ def test_products() -> None:
     "timing", [{"bandwidth": "4"}, {"latency": "200", "burst_gap": "7"}, {"bandwidth": "8", "burst_gap": "0"}]
 )
 def test_memories(timing: dict[str, str]) -> None:
-    transport, repeating = pair(configuration("nano"), **timing)
+    transport, repeating = pair(configuration("nano"), timing)
     with Driver(transport) as driver:
         transport.driver = driver
         device = Device(driver)
@@ -91,7 +91,7 @@ def test_memories(timing: dict[str, str]) -> None:
 @pytest.mark.parametrize("timing", [{"channels": "2"}, {"banks": "4"}, {"refresh": "600"}])
 def test_memories_in_which_places_differ(timing: dict[str, str]) -> None:
     """Nothing is left out where a burst takes as long as its place in memory says."""
-    transport, repeating = pair(configuration("nano"), **timing)
+    transport, repeating = pair(configuration("nano"), timing)
     with Driver(transport) as driver:
         products(Device(driver), random.Random(3), 1)
         assert repeating.repeated == (0, 0, 0)
@@ -124,7 +124,7 @@ SLOW, CAMPAIGN = (1, 2, 4), range(5, 40)
 )
 def test_random_chips(seed: int) -> None:
     config = replace(random_chip(seed), cores_x=1, cores_y=1, program_words=1024)
-    transport, _ = pair(config, seed, **random_memory(seed))
+    transport, _ = pair(config, random_memory(seed), seed)
     with Driver(transport) as driver:
         transport.driver = driver
         products(Device(driver), random.Random(seed), 5)
