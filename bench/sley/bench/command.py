@@ -11,6 +11,7 @@ from sley.bench.engines.exact_command import exact
 from sley.bench.engines.growth_command import growth
 from sley.bench.engines.sanitize_command import sanitize
 from sley.bench.engines.sim_command import sim
+from sley.bench.engines.sweep_command import sweep
 from sley.bench.gemm.gemm_command import gemm
 from sley.bench.gemm.plans_command import plans
 from sley.bench.gemm.suite_command import suite
@@ -41,7 +42,7 @@ OF_DEVICES = (
     energy,
     validation,
 )
-OF_ENGINES = (sim, activity, growth, array, sanitize, exact)
+OF_ENGINES = (sim, activity, growth, array, sanitize, exact, sweep)
 for measuring in (*OF_DEVICES, *OF_ENGINES):
     bench_app.command()(measuring)
 add_guards(bench_app)

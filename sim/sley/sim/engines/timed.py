@@ -48,9 +48,11 @@ class TimedTransport(LibraryTransport):
         The chip, and the engine's options.
     values
         Whether what programs compute is computed. Without, memory holds only what the host and fences write.
+    repeats
+        Whether passages of a program that come again are left out, without values; ``repeated`` says how much that is.
     """
 
-    def __init__(self, config: ChipConfig, options: EngineOptions, values: bool = True) -> None:
+    def __init__(self, config: ChipConfig, options: EngineOptions, values: bool = True, repeats: bool = True) -> None:
         self._model: CompiledModel | None = None
         self._cores: list[int] = []
         self.computes = values
@@ -58,6 +60,15 @@ class TimedTransport(LibraryTransport):
         super().__init__(build(MAIN, generated, includes=INCLUDES), options)
         if values:
             self._compute(config)
+        elif repeats:
+            self._library.sley_repeat(_POINTER(self._sim))
+
+    @property
+    def repeated(self) -> tuple[int, int, int]:
+        """Cycles left out because they came again; moments that were compared; those of them that had been before."""
+        counts = (ctypes.c_uint64 * 3)()
+        self._library.sley_repeated(_POINTER(self._open()), counts)
+        return counts[0], counts[1], counts[2]
 
     def _compute(self, config: ChipConfig) -> None:
         """Connects the compiled model, whose memory is that of the device."""

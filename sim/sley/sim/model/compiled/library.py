@@ -74,7 +74,7 @@ def build(
     """The shared library of a C file, which may include the headers beside it, those in ``includes``, those here, and
     ``generated`` ones, by name. ``options``: of the compiler, behind the usual ones."""
     folders = [*includes, FOLDER]
-    headers = sorted({*main.parent.glob("*.h"), *(path for folder in folders for path in folder.rglob("*.h"))})
+    headers = sorted({*main.parent.rglob("*.h"), *(path for folder in folders for path in folder.rglob("*.h"))})
     compiler, sources = CCompiler.find(), Sources(lambda: (main, *headers))
     tier = SOON_DONE if chosen(AUTO) == FIRST else ()
     flags = (*FLAGS, *tier, *options, *compiler.flags)

@@ -4,10 +4,13 @@
 
 #include "chip.h"
 #include "dram.h"
+#include "repeat/repeat.h"
 
 typedef struct Sim {
     Chip chip;
     Dram dram;
+    Repeat* repeat;    // if there is one
+    uint32_t settled;  // outputs are those of this cycle
     uint32_t none, size, incr;  // pins that do not change, and those that nobody sees
 } Sim;
 
@@ -81,11 +84,25 @@ static Sim* sim_create(void) {
     return sim;
 }
 
-static void sim_destroy(Sim* sim) { free(sim); }
+static void sim_destroy(Sim* sim) {
+    repeat_destroy(sim->repeat);
+    free(sim);
+}
 
-// Cycles, at most `limit`, that can be left out as nothing happens in them; the host says nothing.
+// Cycles in which what happened before happens again.
+static inline uint64_t sim_repeat(Sim* sim, uint64_t limit) {
+    Repeat* r = sim->repeat;
+    if (!r || !sim->settled) return 0;
+    uint64_t passed = repeat_pass(r, &sim->chip, &sim->dram, limit);
+    if (r->wrong) sim->dram.violation = r->wrong;
+    return passed;
+}
+
+// Cycles, at most `limit`, that can be left out as nothing happens in them, or what is known; the host says nothing.
 static inline uint64_t sim_pass(Sim* sim, uint64_t limit) {
     Chip* c = &sim->chip;
+    uint64_t repeated = sim_repeat(sim, limit);
+    if (repeated) return repeated;
     if (c->rested < REST_CYCLES || !dram_idle(&sim->dram) || chip_command_stirs(c)) return 0;
     chip_pass(c, limit);
     sim->dram.cycle += limit;
@@ -94,11 +111,16 @@ static inline uint64_t sim_pass(Sim* sim, uint64_t limit) {
 
 #define SIM_PASS sim_pass
 
-static inline void sim_settle(Sim* sim) { chip_outputs(&sim->chip); }
+static inline void sim_settle(Sim* sim) {
+    chip_outputs(&sim->chip);
+    sim->settled = 1;
+}
 
 static void sim_drive(Sim* sim);
 
 static inline void sim_clock(Sim* sim) {
+    if (sim->repeat) repeat_watch(sim->repeat, &sim->chip, &sim->dram);
+    sim->settled = 0;
     chip_tick(&sim->chip);
     sim_drive(sim);
     sim->none = 0;
@@ -120,4 +142,18 @@ static void sim_trace_flush(Sim* sim) { (void)sim; }
 API void sley_values(Sim* sim, const Values* values) {
     sim->chip.values = *values;
     for (int k = 0; k < CORES; ++k) sim->chip.cores[k].model = values->cores[k];
+}
+
+// From now on passages that come again are left out, where no value is computed and no place in memory is like another.
+API int sley_repeat(Sim* sim) {
+    const DramTiming* t = &sim->dram.timing;
+    if (CORES > 1 || sim->chip.values.memory || t->banks || t->refresh || t->channels > 1) return 0;
+    if (!sim->repeat) sim->repeat = repeat_create();
+    return 1;
+}
+
+// Cycles that were left out so; moments that were compared; those of them that had been before.
+API void sley_repeated(const Sim* sim, uint64_t* counts) {
+    const Repeat* r = sim->repeat;
+    if (r) counts[0] = r->left_out, counts[1] = r->moments, counts[2] = r->returns;
 }
