@@ -10,6 +10,7 @@ import numpy as np
 
 import sley.runtime.frameworks.from_triton.conditions
 import sley.runtime.frameworks.from_triton.control
+import sley.runtime.frameworks.from_triton.external
 import sley.runtime.frameworks.from_triton.floats
 import sley.runtime.frameworks.from_triton.integers
 import sley.runtime.frameworks.from_triton.memory

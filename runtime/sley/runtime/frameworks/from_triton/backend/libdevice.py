@@ -1,4 +1,5 @@
-"""``triton.language.extra.libdevice`` on Sley: functions that the vector unit has and Triton's language does not."""
+"""``triton.language.extra.libdevice`` on Sley: functions of ``nn`` that Triton's language does not have, and those that it
+has as they are here."""
 
 from __future__ import annotations
 
@@ -6,17 +7,16 @@ from typing import Any
 
 from triton.language import core
 
-FUNCTIONS = {"tanh": "sley_tanh", "rint": "sley_round"}
-"""Their symbols in TTIR."""
+from sley.runtime.frameworks.from_triton.external import FLOATS, TESTS
 
 
-def _function(symbol: str) -> Any:
+def _function(name: str, to: str) -> Any:
     def function(arg0: Any, _semantic: Any = None) -> Any:
-        fp32 = core.dtype("fp32")
-        return core.extern_elementwise("", "", [arg0], {(fp32,): (symbol, fp32)}, is_pure=True, _semantic=_semantic)
+        forms = {(core.dtype("fp32"),): (f"sley_{name}", core.dtype(to))}
+        return core.extern_elementwise("", "", [arg0], forms, is_pure=True, _semantic=_semantic)
 
     return core.extern(function)
 
 
-tanh = _function(FUNCTIONS["tanh"])
-rint = _function(FUNCTIONS["rint"])
+globals().update({name: _function(name, "fp32") for name in FLOATS})
+globals().update({name: _function(name, "int32") for name in TESTS})

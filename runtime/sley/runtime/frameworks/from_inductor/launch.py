@@ -1,0 +1,92 @@
+"""Launches of Inductor's kernels."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch._inductor.codecache import PyCodeCache
+
+from sley.runtime.device.buffer import Buffer
+from sley.runtime.frameworks.from_inductor.blocks import Blocks, candidates, power
+from sley.runtime.frameworks.from_inductor.heuristics import Source
+from sley.runtime.frameworks.from_triton.kernel import TritonKernel
+from sley.runtime.frameworks.from_triton.launch import compiled_for
+from sley.runtime.frameworks.from_triton.refusal import TritonRefused
+from sley.runtime.frameworks.torch_device.tensors import elements
+from sley.runtime.tile.choices import Sides, cdiv
+from sley.runtime.tile.operations import TileError
+
+AXES = ("x", "y", "z")
+"""Of the grid, as names of sizes begin."""
+
+
+class InductorKernel:
+    """One kernel. ``run`` is what generated code calls.
+
+    Attributes: ``name``; ``origins``: operators of the graph that it does; ``launches``: how often it ran.
+    """
+
+    def __init__(self, name: str, source: Source, origins: str) -> None:
+        self.name, self.source, self.origins = name, source, origins
+        self.launches = 0
+        parameters = source.function.params
+        self._names = [p.name for p in parameters if not p.is_constexpr]
+        self._blocks = [p.name for p in parameters if p.is_constexpr]
+        self._chosen: dict[Any, Blocks] = {}
+
+    def run(self, *args: Any, stream: Any = None) -> None:
+        """One launch, on the current stream. Raises ``TritonRefused`` with the names of kernel and operators."""
+        given = dict(zip(self._names, args, strict=True))
+        sizes = {name.removesuffix("numel"): size for name, size in given.items() if name.endswith("numel")}
+        if 0 in sizes.values():
+            return
+        arrays = {n: elements(value) if isinstance(value, torch.Tensor) else value for n, value in given.items()}
+        key = tuple(_kind(value) for value in arrays.values())
+        try:
+            if key not in self._chosen:
+                self._chosen[key] = self._choice(arrays, sizes)
+            kernel, grid, rest = self._with(arrays, sizes, self._chosen[key])
+            kernel[grid](*rest)
+        except TileError as error:
+            raise TritonRefused(f"{self.name}, made of {self.origins}: {error}") from None
+        self.launches += 1
+
+    def _with(
+        self, arrays: dict[str, Any], sizes: dict[str, int], blocks: Blocks
+    ) -> tuple[TritonKernel, Sides, list[Any]]:
+        kernel, rest = compiled_for(self.source.function, {**arrays, **blocks})
+        x, y, z = (cdiv(sizes[axis], blocks.get(f"{axis.upper()}BLOCK", 1)) if axis in sizes else 1 for axis in AXES)
+        return kernel, (x, y, z), rest
+
+    def _choice(self, arrays: dict[str, Any], sizes: dict[str, int]) -> Blocks:
+        """Blocks for arrays. Raises the error of the smallest ones if there are none."""
+        found: list[tuple[int, Blocks]] = []
+        whole = [size for axis, size in sizes.items() if f"{axis.upper()}BLOCK" not in self._blocks]
+        fixed = 1
+        for size in whole:
+            fixed *= power(size)
+        last: TileError | None = None
+        for equal in candidates(self._blocks, sizes, fixed):
+            for blocks in equal:
+                kernel, grid, rest = self._with(arrays, sizes, blocks)
+                try:
+                    found.append((kernel.priced(grid, rest), blocks))
+                except TileError as error:
+                    last = error
+            if found:
+                return min(found, key=lambda one: one[0])[1]
+        assert last is not None
+        raise last
+
+
+def _kind(value: Any) -> Any:
+    if not isinstance(value, Buffer):
+        return value
+    return value.dtype, value.shape, value.strides, value.layout.span
+
+
+def kernel_of(name: str, text: str, origins: str) -> InductorKernel:
+    """A kernel from its text. ``origins``: of which operators it was made."""
+    module = PyCodeCache.load(text)
+    return InductorKernel(name, getattr(module, name), origins)

@@ -1,0 +1,56 @@
+"""Inductor's generator of Triton kernels, with what the device wants otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
+from torch._inductor.utils import IndentedBuffer
+
+LAUNCH = "sley.runtime.frameworks.from_inductor.launch"
+NAMES = "sley.runtime.frameworks.from_inductor.names"
+
+
+class SleyKernel(TritonKernel):
+    """One kernel."""
+
+    @classmethod
+    def gen_common_triton_imports(cls) -> str:
+        return (
+            "import triton\n"
+            "import triton.language as tl\n"
+            f"from {NAMES} import ReductionHint, TileHint, DeviceProperties, triton_heuristics, triton_helpers, "
+            "libdevice, tl_math\n"
+        )
+
+    @classmethod
+    def inductor_meta_common(cls) -> dict[str, Any]:
+        """Nothing about a driver of Triton, or about autotuning."""
+        return {}
+
+
+class SleyScheduling(TritonScheduling):
+    """The kernels of a graph."""
+
+    kernel_type = SleyKernel
+
+    def _emit_kernel_to_wrapper(
+        self,
+        wrapper: Any,
+        kernel: Any,
+        src_code: str,
+        kernel_name: str,
+        subs_name: str,
+        node_schedule: Any,
+        kernel_path: str,
+        get_kernel_metadata: Callable[..., tuple[str, str]],
+    ) -> None:
+        """The text of a kernel as an argument of ``kernel_of``."""
+        origins, details = get_kernel_metadata(node_schedule, wrapper)
+        wrapper.add_import_once(f"from {LAUNCH} import kernel_of")
+        code = IndentedBuffer()
+        code.writeline(f"kernel_of({subs_name!r}, '''")
+        code.splice(src_code, strip=True)
+        code.writeline(f"''', {origins.removeprefix(wrapper.comment).strip()!r})")
+        wrapper.define_kernel(kernel_name, code.getvalue(), f"{origins}\n{details}")
