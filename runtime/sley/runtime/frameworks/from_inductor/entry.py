@@ -17,15 +17,11 @@ from sley.runtime.frameworks.torch_device.storage import NAME
 from sley.runtime.frameworks.torch_device.tensors import on_device
 
 SETTINGS: dict[str, Any] = {
+    "fallback_random": True,
     "split_reductions": False,
     "triton.prefer_nd_tiling": True,
     "triton.max_tiles": 3,
     "triton.tile_reductions": True,
-    "triton.multi_kernel": 0,
-    "max_autotune": False,
-    "benchmark_kernel": False,
-    "combo_kernels": False,
-    "allow_buffer_reuse": True,
 }
 """Of Inductor, for graphs of the device, unless the user says otherwise."""
 
@@ -61,9 +57,10 @@ def _prepare() -> None:
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
     from torch._inductor.fx_passes import joint_graph
 
+    from sley.runtime.frameworks.from_inductor.externs import KeepOperators
     from sley.runtime.frameworks.from_inductor.scheduling import SleyScheduling
 
-    register_backend_for_device(NAME, SleyScheduling, PythonWrapperCodegen)
+    register_backend_for_device(NAME, SleyScheduling, PythonWrapperCodegen, device_custom_pass=KeepOperators())
     plain = joint_graph.lazy_init
 
     def lazy_init(input_device: torch.device | None = None) -> Any:

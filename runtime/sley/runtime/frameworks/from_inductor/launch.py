@@ -63,11 +63,8 @@ class InductorKernel:
         """Blocks for arrays. Raises the error of the smallest ones if there are none."""
         found: list[tuple[int, Blocks]] = []
         whole = [size for axis, size in sizes.items() if f"{axis.upper()}BLOCK" not in self._blocks]
-        fixed = 1
-        for size in whole:
-            fixed *= power(size)
         last: TileError | None = None
-        for equal in candidates(self._blocks, sizes, fixed):
+        for equal in candidates(self._blocks, sizes, whole):
             for blocks in equal:
                 kernel, grid, rest = self._with(arrays, sizes, blocks)
                 try:

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sympy import Integer
+from torch._inductor.codegen.common import BackendFeature
 from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
 from torch._inductor.utils import IndentedBuffer
+from torch.utils._ordered_set import OrderedSet
 
 LAUNCH = "sley.runtime.frameworks.from_inductor.launch"
 NAMES = "sley.runtime.frameworks.from_inductor.names"
+
+LONGEST = 2048
+"""Elements of a row that is one tile."""
 
 
 class SleyKernel(TritonKernel):
@@ -24,6 +30,17 @@ class SleyKernel(TritonKernel):
             "libdevice, tl_math\n"
         )
 
+    def codegen_kernel(self, name: str | None = None) -> str:
+        """int64 is int32 on the device."""
+        return str(super().codegen_kernel(name)).replace("tl.int64", "tl.int32")
+
+    def should_use_persistent_reduction(self) -> bool:
+        """Rows of one axis that are not too long are tiles."""
+        rows = self.features.reduction_numel
+        return (
+            self.inside_reduction and self.num_reduction_dims == 1 and isinstance(rows, int | Integer) and rows <= LONGEST
+        )
+
     @classmethod
     def inductor_meta_common(cls) -> dict[str, Any]:
         """Nothing about a driver of Triton, or about autotuning."""
@@ -34,6 +51,9 @@ class SleyScheduling(TritonScheduling):
     """The kernels of a graph."""
 
     kernel_type = SleyKernel
+    backend_features = OrderedSet(
+        [BackendFeature.INPLACE_BUFFERS, BackendFeature.SCAN, BackendFeature.TUPLE_REDUCTION]
+    )
 
     def _emit_kernel_to_wrapper(
         self,

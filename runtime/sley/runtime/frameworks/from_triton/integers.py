@@ -77,6 +77,8 @@ def lower_constant(conversion: Conversion, operation: Operation) -> Known:
 @lowers("tt.make_range", note="numbers of a coordinate")
 def lower_range(conversion: Conversion, operation: Operation) -> Known:
     start, end = operation.attributes["start"], operation.attributes["end"]
+    if not operation.result.type.shape:
+        return constant(start)
     return Form(start, (), (1,), (end - start,))
 
 

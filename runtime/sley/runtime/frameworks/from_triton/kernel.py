@@ -16,6 +16,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.device.types import element_type
+from sley.runtime.frameworks.from_triton.axes import without_single_axes
 from sley.runtime.frameworks.from_triton.parser import read_ttir
 from sley.runtime.frameworks.from_triton.plan import Part, Scalars, parts, parts_of
 from sley.runtime.frameworks.from_triton.programs import MOST_CLASSES
@@ -58,6 +59,7 @@ class TritonKernel:
 
     def __init__(self, text: str) -> None:
         self.function: TritonFunction = read_ttir(text)
+        without_single_axes(self.function)
         self.name = self.function.name
         self._steps: dict[Any, list[Step]] = {}
 

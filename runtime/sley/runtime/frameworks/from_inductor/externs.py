@@ -1,0 +1,45 @@
+"""Operators of a graph that stay operators of the device, beside products and convolutions.
+
+Inductor adds to elements by number with atomics, which the device does not have; its own operators do that otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch._inductor.custom_graph_pass import CustomGraphModulePass
+
+aten = torch.ops.aten
+KEPT = {
+    aten.index_add.default,
+    aten.index_reduce.default,
+    aten.scatter_add.default,
+    aten.scatter_reduce.two,
+    aten.scatter.reduce,
+    aten.scatter.value_reduce,
+    aten._unsafe_masked_index_put_accumulate.default,
+}
+"""Operators that add to elements, or take the larger of both, and so on."""
+PUT = {aten.index_put.default, aten.index_put_.default, aten._unsafe_index_put.default}
+"""Operators that do so if they accumulate."""
+
+
+class KeepOperators(CustomGraphModulePass):  # type: ignore[misc]
+    """The pass that says so to Inductor."""
+
+    def __call__(self, gm: torch.fx.GraphModule) -> None:
+        for node in gm.graph.nodes:
+            if node.target in KEPT or (node.target in PUT and _accumulates(node)):
+                node.meta["should_fallback"] = True
+
+    def uuid(self) -> Any:
+        """What is generated depends on the files here."""
+        texts = (path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+        return hashlib.sha256(b"".join(texts)).hexdigest()
+
+
+def _accumulates(node: torch.fx.Node) -> bool:
+    return bool(node.kwargs.get("accumulate", node.args[3] if len(node.args) > 3 else False))
