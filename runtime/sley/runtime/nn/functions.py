@@ -312,6 +312,23 @@ def atan_tile(x: Any) -> Any:
     return tile.where(x < 0.0, -value, value)
 
 
+def power_tile(x: Any, y: Any) -> Any:
+    """|x|^y, negative for odd y of negative x, NaN there for y that is no integer."""
+    if isinstance(x, int | float):
+        return tile.exp2(y * math.log2(x))
+    size = tile.maximum(x, -x)
+    value = tile.exp2(tile.log2(size) * y)
+    if isinstance(y, int | float):
+        if y != math.floor(y):
+            return tile.where(x < 0.0, math.nan, value)
+        return tile.where(x < 0.0, -value, value) if y % 2 else value
+    half = y * 0.5
+    odd = half != tile.floor(half)
+    below = tile.where(y == tile.floor(y), tile.where(odd, -value, value), math.nan)
+    signed = tile.where(x < 0.0, below, value)
+    return tile.where(y == 0.0, 1.0, tile.where(x == 1.0, 1.0, signed))
+
+
 TILES: dict[str, Callable[[Any], Any]] = {
     "exp": exp_tile,
     "exp2": tile.exp2,

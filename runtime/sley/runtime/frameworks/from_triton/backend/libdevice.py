@@ -1,5 +1,4 @@
-"""``triton.language.extra.libdevice`` on Sley: functions of ``nn`` that Triton's language does not have, and those that it
-has as they are here."""
+"""``triton.language.extra.libdevice`` on Sley: functions of ``nn``, under the names that they have there."""
 
 from __future__ import annotations
 
@@ -7,10 +6,10 @@ from typing import Any
 
 from triton.language import core
 
-from sley.runtime.frameworks.from_triton.external import FLOATS, TESTS
+from sley.runtime.frameworks.from_triton.external import FLOATS, OF_TWO, TESTS
 
 
-def _function(name: str, to: str) -> Any:
+def _of_one(name: str, to: str) -> Any:
     def function(arg0: Any, _semantic: Any = None) -> Any:
         forms = {(core.dtype("fp32"),): (f"sley_{name}", core.dtype(to))}
         return core.extern_elementwise("", "", [arg0], forms, is_pure=True, _semantic=_semantic)
@@ -18,5 +17,15 @@ def _function(name: str, to: str) -> Any:
     return core.extern(function)
 
 
-globals().update({name: _function(name, "fp32") for name in FLOATS})
-globals().update({name: _function(name, "int32") for name in TESTS})
+def _of_two(name: str) -> Any:
+    def function(arg0: Any, arg1: Any, _semantic: Any = None) -> Any:
+        fp32 = core.dtype("fp32")
+        forms = {(fp32, fp32): (f"sley_{name}", fp32)}
+        return core.extern_elementwise("", "", [arg0, arg1], forms, is_pure=True, _semantic=_semantic)
+
+    return core.extern(function)
+
+
+globals().update({name: _of_one(name, "fp32") for name in FLOATS})
+globals().update({name: _of_one(name, "int32") for name in TESTS})
+globals().update({name: _of_two(name) for name in OF_TWO})
