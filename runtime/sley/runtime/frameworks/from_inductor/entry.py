@@ -18,6 +18,7 @@ from sley.runtime.frameworks.torch_device.tensors import on_device
 
 SETTINGS: dict[str, Any] = {
     "fallback_random": True,
+    "max_pointwise_cat_inputs": 0,
     "split_reductions": False,
     "triton.prefer_nd_tiling": True,
     "triton.max_tiles": 3,

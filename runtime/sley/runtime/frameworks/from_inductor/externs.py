@@ -21,8 +21,9 @@ KEPT = {
     aten.scatter.reduce,
     aten.scatter.value_reduce,
     aten._unsafe_masked_index_put_accumulate.default,
+    aten.constant_pad_nd.default,
 }
-"""Operators that add to elements, or take the larger of both, and so on."""
+"""Operators that add to elements, or take the larger of both, and so on; and padding, whose masks are lower bounds."""
 PUT = {aten.index_put.default, aten.index_put_.default, aten._unsafe_index_put.default}
 """Operators that do so if they accumulate."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import torch
@@ -33,7 +34,7 @@ class InductorKernel:
         parameters = source.function.params
         self._names = [p.name for p in parameters if not p.is_constexpr]
         self._blocks = [p.name for p in parameters if p.is_constexpr]
-        self._chosen: dict[Any, Blocks] = {}
+        self._chosen: dict[Any, tuple[Blocks, bool]] = {}
 
     def run(self, *args: Any, stream: Any = None) -> None:
         """One launch, on the current stream. Raises ``TritonRefused`` with the names of kernel and operators."""
@@ -46,33 +47,34 @@ class InductorKernel:
         try:
             if key not in self._chosen:
                 self._chosen[key] = self._choice(arrays, sizes)
-            kernel, grid, rest = self._with(arrays, sizes, self._chosen[key])
+            kernel, grid, rest = self._with(arrays, sizes, *self._chosen[key])
             kernel[grid](*rest)
         except TileError as error:
             raise TritonRefused(f"{self.name}, made of {self.origins}: {error}") from None
         self.launches += 1
 
     def _with(
-        self, arrays: dict[str, Any], sizes: dict[str, int], blocks: Blocks
+        self, arrays: dict[str, Any], sizes: dict[str, int], blocks: Blocks, exchanged: bool
     ) -> tuple[TritonKernel, Sides, list[Any]]:
-        kernel, rest = compiled_for(self.source.function, {**arrays, **blocks})
+        kernel, rest = compiled_for(self.source.function, {**arrays, **blocks}, exchanged)
         x, y, z = (cdiv(sizes[axis], blocks.get(f"{axis.upper()}BLOCK", 1)) if axis in sizes else 1 for axis in AXES)
         return kernel, (x, y, z), rest
 
-    def _choice(self, arrays: dict[str, Any], sizes: dict[str, int]) -> Blocks:
-        """Blocks for arrays. Raises the error of the smallest ones if there are none."""
-        found: list[tuple[int, Blocks]] = []
+    def _choice(self, arrays: dict[str, Any], sizes: dict[str, int]) -> tuple[Blocks, bool]:
+        """Blocks for arrays, and whether axes are exchanged. Raises the error of the smallest ones if there are none."""
+        found: list[tuple[int, Blocks, bool]] = []
+        orders = (False, True) if any(axis.startswith("r") for axis in sizes) else (False,)
         whole = [size for axis, size in sizes.items() if f"{axis.upper()}BLOCK" not in self._blocks]
         last: TileError | None = None
         for equal in candidates(self._blocks, sizes, whole):
-            for blocks in equal:
-                kernel, grid, rest = self._with(arrays, sizes, blocks)
+            for blocks, exchanged in product(equal, orders):
+                kernel, grid, rest = self._with(arrays, sizes, blocks, exchanged)
                 try:
-                    found.append((kernel.priced(grid, rest), blocks))
+                    found.append((kernel.priced(grid, rest), blocks, exchanged))
                 except TileError as error:
                     last = error
             if found:
-                return min(found, key=lambda one: one[0])[1]
+                return min(found, key=lambda one: one[0])[1:]
         assert last is not None
         raise last
 

@@ -1,8 +1,9 @@
-"""Axes of one element: a kernel whose tensors have three axes, one of them of one element, is one of two axes.
+"""Which axes of a kernel's tensors are rows and columns of tiles.
 
-Types lose such axes, and operations on shapes say which axis of a result is which one of the operand. So blocks of one
-element along an axis, which kernels have that walk three axes, cost nothing. Tensors that still have three axes are
-refused where they are made.
+Axes of one element are none: types lose them, and operations on shapes say which axis of a result is which one of the
+operand. So a kernel that walks three axes, in blocks of one element along one of them, is one of two axes. Tensors that
+still have three axes are refused where they are made. The two that are left may be exchanged: reductions of the last
+axis, across lanes, are then reductions of rows, and what was loaded in rows is loaded in columns.
 """
 
 from __future__ import annotations
@@ -17,22 +18,28 @@ SAME = ("tt.reduce", "tt.scan")
 """Operations along an axis, which do nothing where that has one element."""
 
 
-def without_single_axes(function: TritonFunction) -> None:
-    """Takes axes of one element out of all tensors, if some have more than two axes, and none is a descriptor's."""
+def arrange(function: TritonFunction, exchanged: bool = False) -> None:
+    """Takes axes of one element out of all tensors, if some have more than two axes or they are to be exchanged.
+
+    Descriptors have the axes that memory has, and products theirs, so kernels with one of these stay as they are."""
     values = list(_values(function))
-    if all(len(value.type.shape) < 3 for value in values) or any(v.type.kind == "descriptor" for v in values):
+    fixed = any(value.type.kind == "descriptor" for value in values) or any(
+        operation.name == "tt.dot" for operation in function.walk()
+    )
+    if fixed or not (exchanged or any(len(value.type.shape) > 2 for value in values)):
         return
     for region in (function.body, *function.blocks.values()):
         _split_reductions(region)
     for operation in function.walk():
-        _rewrite(operation)
+        _rewrite(operation, exchanged)
     for value in _values(function):
-        value.type = replace(value.type, shape=tuple(value.type.shape[axis] for axis in kept(value.type.shape)))
+        value.type = replace(value.type, shape=tuple(value.type.shape[axis] for axis in kept(value.type.shape, exchanged)))
 
 
-def kept(shape: Shape) -> list[int]:
-    """Axes of more than one element."""
-    return [axis for axis, size in enumerate(shape) if size != 1]
+def kept(shape: Shape, exchanged: bool = False) -> list[int]:
+    """Axes of more than one element, in the order of a tile's."""
+    axes = [axis for axis, size in enumerate(shape) if size != 1]
+    return axes[::-1] if exchanged else axes
 
 
 def _values(function: TritonFunction) -> Iterator[TritonValue]:
@@ -47,9 +54,9 @@ def _values(function: TritonFunction) -> Iterator[TritonValue]:
             yield value
 
 
-def _rewrite(operation: Operation) -> None:
+def _rewrite(operation: Operation, exchanged: bool) -> None:
     if operation.name in SAME:
-        axes, axis = kept(operation.operands[0].type.shape), operation.attributes["axis"]
+        axes, axis = kept(operation.operands[0].type.shape, exchanged), operation.attributes["axis"]
         operation.attributes["axis"] = axes.index(axis) if axis in axes else None
         return
     if not operation.results:
@@ -58,8 +65,8 @@ def _rewrite(operation: Operation) -> None:
     shape = operation.result.type.shape if len(operation.results) == 1 else ()
     places = _places(operation, source, shape)
     if places is not None:
-        axes = kept(source)
-        made = [places[axis] for axis in kept(shape)]
+        axes = kept(source, exchanged)
+        made = [places[axis] for axis in kept(shape, exchanged)]
         operation.attributes["axes"] = [axes.index(axis) if axis in axes else None for axis in made]
 
 

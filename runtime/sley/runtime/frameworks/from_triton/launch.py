@@ -50,8 +50,11 @@ def launch(kernel: Any, grid: Any, *args: Any, stream: Stream | None = None, **k
     compiled[made](*given, stream=stream)
 
 
-def compiled_for(kernel: Any, arguments: dict[str, Any]) -> tuple[TritonKernel, list[Any]]:
-    """What a ``@triton.jit`` function becomes for arguments of these types, and those of them that it takes then."""
+def compiled_for(
+    kernel: Any, arguments: dict[str, Any], exchanged: bool = False
+) -> tuple[TritonKernel, list[Any]]:
+    """What a ``@triton.jit`` function becomes for arguments of these types, and those of them that it takes then.
+    ``exchanged``: as of ``TritonKernel``."""
     from sley.runtime.frameworks.from_triton.backend.front_end import ttir_of, type_of
 
     constants = {p.name: arguments[p.name] for p in kernel.params if p.is_constexpr}
@@ -60,7 +63,7 @@ def compiled_for(kernel: Any, arguments: dict[str, Any]) -> tuple[TritonKernel, 
     key = (kernel.cache_key, tuple(types.items()), repr(constants))
     if key not in _TEXTS:
         _TEXTS[key] = ttir_of(kernel, types, constants)
-    return kernel_of(_TEXTS[key]), list(given.values())
+    return kernel_of(_TEXTS[key], exchanged), list(given.values())
 
 
 _TEXTS: dict[Any, str] = {}
