@@ -18,6 +18,7 @@ from sley.runtime.frameworks.torch_device.tensors import on_device
 
 SETTINGS: dict[str, Any] = {
     "fallback_random": True,
+    "max_complex_pointwise_cat_inputs": 0,
     "max_pointwise_cat_inputs": 0,
     "split_reductions": False,
     "triton.prefer_nd_tiling": True,
@@ -58,10 +59,10 @@ def _prepare() -> None:
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
     from torch._inductor.fx_passes import joint_graph
 
-    from sley.runtime.frameworks.from_inductor.externs import KeepOperators
+    from sley.runtime.frameworks.from_inductor.graphs import DevicePass
     from sley.runtime.frameworks.from_inductor.scheduling import SleyScheduling
 
-    register_backend_for_device(NAME, SleyScheduling, PythonWrapperCodegen, device_custom_pass=KeepOperators())
+    register_backend_for_device(NAME, SleyScheduling, PythonWrapperCodegen, device_custom_pass=DevicePass())
     plain = joint_graph.lazy_init
 
     def lazy_init(input_device: torch.device | None = None) -> Any:

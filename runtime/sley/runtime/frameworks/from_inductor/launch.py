@@ -7,9 +7,10 @@ from typing import Any
 
 import torch
 from torch._inductor.codecache import PyCodeCache
+from triton.compiler.errors import CompilationError
 
 from sley.runtime.device.buffer import Buffer
-from sley.runtime.frameworks.from_inductor.blocks import Blocks, candidates, power
+from sley.runtime.frameworks.from_inductor.blocks import Blocks, candidates
 from sley.runtime.frameworks.from_inductor.heuristics import Source
 from sley.runtime.frameworks.from_triton.kernel import TritonKernel
 from sley.runtime.frameworks.from_triton.launch import compiled_for
@@ -49,7 +50,7 @@ class InductorKernel:
                 self._chosen[key] = self._choice(arrays, sizes)
             kernel, grid, rest = self._with(arrays, sizes, *self._chosen[key])
             kernel[grid](*rest)
-        except TileError as error:
+        except (TileError, CompilationError) as error:
             raise TritonRefused(f"{self.name}, made of {self.origins}: {error}") from None
         self.launches += 1
 

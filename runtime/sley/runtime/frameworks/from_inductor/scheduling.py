@@ -5,21 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from sympy import Integer
 from torch._inductor.codegen.common import BackendFeature
-from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
+from torch._inductor.codegen.triton import TritonKernel, TritonKernelOverrides, TritonScheduling
 from torch._inductor.utils import IndentedBuffer
 from torch.utils._ordered_set import OrderedSet
+
+from sley.runtime.frameworks.torch_device.types import INT32_ENDS
 
 LAUNCH = "sley.runtime.frameworks.from_inductor.launch"
 NAMES = "sley.runtime.frameworks.from_inductor.names"
 
+INT32_OF = {
+    "tl.int64": "tl.int32",
+    str(-(1 << 63)): str(INT32_ENDS[0]),
+    str((1 << 63) - 1): str(INT32_ENDS[1]),
+}
+"""What the text of a kernel says of int64, and what it says here."""
 LONGEST = 2048
 """Elements of a row that is one tile."""
 
 
+class SleyOverrides(TritonKernelOverrides):
+    """Operations of a kernel."""
+
+    @classmethod
+    def constant(cls, value: Any, dtype: torch.dtype) -> Any:
+        """A number. Raises ``OverflowError`` for one that int32 does not have."""
+        low, high = INT32_ENDS
+        if dtype is torch.int64 and isinstance(value, int) and not low <= value <= high:
+            raise OverflowError(f"{value} among int64; the device sley keeps int64 as int32, from {low} to {high}")
+        return super().constant(value, dtype)
+
+
 class SleyKernel(TritonKernel):
     """One kernel."""
+
+    overrides = SleyOverrides
 
     @classmethod
     def gen_common_triton_imports(cls) -> str:
@@ -31,14 +54,20 @@ class SleyKernel(TritonKernel):
         )
 
     def codegen_kernel(self, name: str | None = None) -> str:
-        """int64 is int32 on the device."""
-        return str(super().codegen_kernel(name)).replace("tl.int64", "tl.int32")
+        """int64 is int32 on the device, with its ends, from which maxima and minima begin."""
+        text = str(super().codegen_kernel(name))
+        for long, short in INT32_OF.items():
+            text = text.replace(long, short)
+        return text
 
     def should_use_persistent_reduction(self) -> bool:
         """Rows of one axis that are not too long are tiles."""
         rows = self.features.reduction_numel
         return (
-            self.inside_reduction and self.num_reduction_dims == 1 and isinstance(rows, int | Integer) and rows <= LONGEST
+            self.inside_reduction
+            and self.num_reduction_dims == 1
+            and isinstance(rows, int | Integer)
+            and rows <= LONGEST
         )
 
     @classmethod
@@ -51,9 +80,7 @@ class SleyScheduling(TritonScheduling):
     """The kernels of a graph."""
 
     kernel_type = SleyKernel
-    backend_features = OrderedSet(
-        [BackendFeature.INPLACE_BUFFERS, BackendFeature.SCAN, BackendFeature.TUPLE_REDUCTION]
-    )
+    backend_features = OrderedSet([BackendFeature.INPLACE_BUFFERS, BackendFeature.SCAN, BackendFeature.TUPLE_REDUCTION])
 
     def _emit_kernel_to_wrapper(
         self,
@@ -72,5 +99,10 @@ class SleyScheduling(TritonScheduling):
         code = IndentedBuffer()
         code.writeline(f"kernel_of({subs_name!r}, '''")
         code.splice(src_code, strip=True)
-        code.writeline(f"''', {origins.removeprefix(wrapper.comment).strip()!r})")
+        code.writeline(f"''', {operators_in(origins)!r})")
         wrapper.define_kernel(kernel_name, code.getvalue(), f"{origins}\n{details}")
+
+
+def operators_in(origins: str) -> str:
+    """``aten.mul, aten.add`` of the comment that Inductor writes above a kernel."""
+    return origins.partition("Original ATen: [")[2].partition("]")[0] or "no operator"

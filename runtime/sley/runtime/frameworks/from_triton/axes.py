@@ -33,7 +33,9 @@ def arrange(function: TritonFunction, exchanged: bool = False) -> None:
     for operation in function.walk():
         _rewrite(operation, exchanged)
     for value in _values(function):
-        value.type = replace(value.type, shape=tuple(value.type.shape[axis] for axis in kept(value.type.shape, exchanged)))
+        value.type = replace(
+            value.type, shape=tuple(value.type.shape[axis] for axis in kept(value.type.shape, exchanged))
+        )
 
 
 def kept(shape: Shape, exchanged: bool = False) -> list[int]:

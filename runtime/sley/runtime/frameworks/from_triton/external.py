@@ -29,9 +29,7 @@ SYMBOLS = {f"sley_{name}": function for name, function in FUNCTIONS.items()}
 """As TTIR has them."""
 
 
-@lowers(
-    "tt.extern_elementwise", note="a function of `libdevice`: " + ", ".join(f"`{name}`" for name in NAMES)
-)
+@lowers("tt.extern_elementwise", note="a function of `libdevice`: " + ", ".join(f"`{name}`" for name in NAMES))
 def lower_external(conversion: Conversion, operation: Operation) -> Known:
     check(conversion, operation)
     function = SYMBOLS.get(operation.attributes.get("symbol", ""))

@@ -50,9 +50,7 @@ def launch(kernel: Any, grid: Any, *args: Any, stream: Stream | None = None, **k
     compiled[made](*given, stream=stream)
 
 
-def compiled_for(
-    kernel: Any, arguments: dict[str, Any], exchanged: bool = False
-) -> tuple[TritonKernel, list[Any]]:
+def compiled_for(kernel: Any, arguments: dict[str, Any], exchanged: bool = False) -> tuple[TritonKernel, list[Any]]:
     """What a ``@triton.jit`` function becomes for arguments of these types, and those of them that it takes then.
     ``exchanged``: as of ``TritonKernel``."""
     from sley.runtime.frameworks.from_triton.backend.front_end import ttir_of, type_of

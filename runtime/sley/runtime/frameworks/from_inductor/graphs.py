@@ -1,6 +1,6 @@
-"""Operators of a graph that stay operators of the device, beside products and convolutions.
-
-Inductor adds to elements by number with atomics, which the device does not have; its own operators do that otherwise.
+"""What the device wants of a graph: its types, and operators that stay operators of the device, beside products and
+convolutions. Inductor adds to elements by number with atomics, which the device does not have; its own operators do that
+otherwise.
 """
 
 from __future__ import annotations
@@ -11,6 +11,9 @@ from typing import Any
 
 import torch
 from torch._inductor.custom_graph_pass import CustomGraphModulePass
+
+from sley.runtime.frameworks.torch_device.tensors import on_device
+from sley.runtime.frameworks.torch_device.types import UnsupportedDtype, stored
 
 aten = torch.ops.aten
 KEPT = {
@@ -28,11 +31,12 @@ PUT = {aten.index_put.default, aten.index_put_.default, aten._unsafe_index_put.d
 """Operators that do so if they accumulate."""
 
 
-class KeepOperators(CustomGraphModulePass):  # type: ignore[misc]
-    """The pass that says so to Inductor."""
+class DevicePass(CustomGraphModulePass):  # type: ignore[misc]
+    """The pass over a graph before kernels are made of it. Raises ``UnsupportedDtype``, with the operator's name."""
 
     def __call__(self, gm: torch.fx.GraphModule) -> None:
         for node in gm.graph.nodes:
+            check_types(node)
             if node.target in KEPT or (node.target in PUT and _accumulates(node)):
                 node.meta["should_fallback"] = True
 
@@ -40,6 +44,17 @@ class KeepOperators(CustomGraphModulePass):  # type: ignore[misc]
         """What is generated depends on the files here."""
         texts = (path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
         return hashlib.sha256(b"".join(texts)).hexdigest()
+
+
+def check_types(node: torch.fx.Node) -> None:
+    """Inductor computes float16 in float32, and would leave the rounding out; the device refuses it."""
+    made = node.meta.get("val")
+    for value in made if isinstance(made, tuple | list) else (made,):
+        if on_device(value):
+            try:
+                stored(value.dtype)
+            except UnsupportedDtype as error:
+                raise UnsupportedDtype(f"{node.target} makes {error}") from None
 
 
 def _accumulates(node: torch.fx.Node) -> bool:
