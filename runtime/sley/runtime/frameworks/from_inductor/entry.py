@@ -30,7 +30,7 @@ SETTINGS: dict[str, Any] = {
 
 def register() -> None:
     """Replaces what ``torch.compile`` calls for the backend ``inductor``."""
-    entered: Any = torch._TorchCompileInductorWrapper  # type: ignore[attr-defined]
+    entered: Any = torch._TorchCompileInductorWrapper
     plain = entered.__call__
 
     def call(self: Any, model_: Any, inputs_: Sequence[Any], *, config_patches: dict[str, Any] | None = None) -> Any:

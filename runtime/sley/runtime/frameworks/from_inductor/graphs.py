@@ -31,7 +31,7 @@ PUT = {aten.index_put.default, aten.index_put_.default, aten._unsafe_index_put.d
 """Operators that do so if they accumulate."""
 
 
-class DevicePass(CustomGraphModulePass):  # type: ignore[misc]
+class DevicePass(CustomGraphModulePass):
     """The pass over a graph before kernels are made of it. Raises ``UnsupportedDtype``, with the operator's name."""
 
     def __call__(self, gm: torch.fx.GraphModule) -> None:

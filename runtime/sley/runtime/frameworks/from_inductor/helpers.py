@@ -19,60 +19,60 @@ def set_driver_to_gpu() -> None:
 
 
 @triton.jit
-def promote_to_tensor(x):
+def promote_to_tensor(x: Any) -> Any:
     """A number as a tensor of one element."""
     return x + tl.zeros((1,), tl.int1)
 
 
 @triton.jit
-def maximum(a, b):
+def maximum(a: Any, b: Any) -> Any:
     """The larger one; NaN if either is."""
     return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
-def minimum(a, b):
+def minimum(a: Any, b: Any) -> Any:
     """The smaller one; NaN if either is."""
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
-def max2(a, dim):
+def max2(a: Any, dim: Any) -> Any:
     """The largest along an axis."""
     return tl.reduce(a, dim, maximum)
 
 
 @triton.jit
-def min2(a, dim):
+def min2(a: Any, dim: Any) -> Any:
     """The smallest along an axis."""
     return tl.reduce(a, dim, minimum)
 
 
 @triton.jit
-def _either(a, b):
+def _either(a: Any, b: Any) -> Any:
     return a | b
 
 
 @triton.jit
-def any(a, dim):
+def any(a: Any, dim: Any) -> Any:
     """Whether one is not 0 along an axis."""
     return tl.reduce(a, dim, _either)
 
 
 @triton.jit
-def max_with_index(value, index, dim):
+def max_with_index(value: Any, index: Any, dim: Any) -> Any:
     """The largest along an axis, and the first number of it."""
     return tl.reduce((value, index), dim, larger_first)
 
 
 @triton.jit
-def min_with_index(value, index, dim):
+def min_with_index(value: Any, index: Any, dim: Any) -> Any:
     """The smallest along an axis, and the first number of it."""
     return tl.reduce((value, index), dim, smaller_first)
 
 
 @triton.jit
-def welford_reduce(value, mean, m2, weight, first_iteration):
+def welford_reduce(value: Any, mean: Any, m2: Any, weight: Any, first_iteration: Any) -> Any:
     """One more value for each mean: of none the mean is 0."""
     weight += 1
     delta = value - mean
@@ -81,7 +81,7 @@ def welford_reduce(value, mean, m2, weight, first_iteration):
 
 
 @triton.jit
-def welford(mean, m2, weight, dim):
+def welford(mean: Any, m2: Any, weight: Any, dim: Any) -> Any:
     """The mean of means, and the sum of squares about it, in two sums."""
     total = tl.sum(weight, dim)
     whole = tl.sum(mean * weight, dim) / total
@@ -90,7 +90,7 @@ def welford(mean, m2, weight, dim):
 
 
 @triton.jit
-def div_floor_integer(a, b):
+def div_floor_integer(a: Any, b: Any) -> Any:
     """The quotient, rounded down: of what is not negative."""
     return a // b
 

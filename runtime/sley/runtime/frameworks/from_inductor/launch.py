@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import product
 from typing import Any
 
@@ -10,6 +11,7 @@ from torch._inductor.codecache import PyCodeCache
 from triton.compiler.errors import CompilationError
 
 from sley.runtime.device.buffer import Buffer
+from sley.runtime.errors import KernelError
 from sley.runtime.frameworks.from_inductor.blocks import Blocks, candidates
 from sley.runtime.frameworks.from_inductor.heuristics import Source
 from sley.runtime.frameworks.from_triton.kernel import TritonKernel
@@ -19,6 +21,8 @@ from sley.runtime.frameworks.torch_device.tensors import elements
 from sley.runtime.tile.choices import Sides, cdiv
 from sley.runtime.tile.operations import TileError
 
+Choice = tuple[Blocks, bool]
+"""Blocks, and whether the axes of tiles are exchanged."""
 AXES = ("x", "y", "z")
 """Of the grid, as names of sizes begin."""
 
@@ -35,7 +39,7 @@ class InductorKernel:
         parameters = source.function.params
         self._names = [p.name for p in parameters if not p.is_constexpr]
         self._blocks = [p.name for p in parameters if p.is_constexpr]
-        self._chosen: dict[Any, tuple[Blocks, bool]] = {}
+        self._chosen: dict[Any, Choice] = {}
 
     def run(self, *args: Any, stream: Any = None) -> None:
         """One launch, on the current stream. Raises ``TritonRefused`` with the names of kernel and operators."""
@@ -46,13 +50,31 @@ class InductorKernel:
         arrays = {n: elements(value) if isinstance(value, torch.Tensor) else value for n, value in given.items()}
         key = tuple(_kind(value) for value in arrays.values())
         try:
-            if key not in self._chosen:
-                self._chosen[key] = self._choice(arrays, sizes)
-            kernel, grid, rest = self._with(arrays, sizes, *self._chosen[key])
-            kernel[grid](*rest)
-        except (TileError, CompilationError) as error:
+            if key in self._chosen:
+                self._launch(arrays, sizes, self._chosen[key])
+            else:
+                self._chosen[key] = self._first(arrays, sizes)
+        except (KernelError, CompilationError) as error:
             raise TritonRefused(f"{self.name}, made of {self.origins}: {error}") from None
         self.launches += 1
+
+    def _first(self, arrays: dict[str, Any], sizes: dict[str, int]) -> Choice:
+        """The first launch, with the best blocks that become a program; which these are. Raises the error of the last ones
+        that were tried."""
+        last: KernelError | None = None
+        for choice in self._ranked(arrays, sizes):
+            try:
+                self._launch(arrays, sizes, choice)
+            except KernelError as error:  # too many instructions, registers or semaphores
+                last = error
+            else:
+                return choice
+        assert last is not None
+        raise last
+
+    def _launch(self, arrays: dict[str, Any], sizes: dict[str, int], choice: Choice) -> None:
+        kernel, grid, rest = self._with(arrays, sizes, *choice)
+        kernel[grid](*rest)
 
     def _with(
         self, arrays: dict[str, Any], sizes: dict[str, int], blocks: Blocks, exchanged: bool
@@ -61,23 +83,26 @@ class InductorKernel:
         x, y, z = (cdiv(sizes[axis], blocks.get(f"{axis.upper()}BLOCK", 1)) if axis in sizes else 1 for axis in AXES)
         return kernel, (x, y, z), rest
 
-    def _choice(self, arrays: dict[str, Any], sizes: dict[str, int]) -> tuple[Blocks, bool]:
-        """Blocks for arrays, and whether axes are exchanged. Raises the error of the smallest ones if there are none."""
-        found: list[tuple[int, Blocks, bool]] = []
+    def _ranked(self, arrays: dict[str, Any], sizes: dict[str, int]) -> Iterator[Choice]:
+        """The largest blocks that have room, and whether axes are exchanged, those with the least cycles first; then
+        smaller ones. Raises the error of the smallest ones if there are none."""
         orders = (False, True) if any(axis.startswith("r") for axis in sizes) else (False,)
         whole = [size for axis, size in sizes.items() if f"{axis.upper()}BLOCK" not in self._blocks]
         last: TileError | None = None
+        fitted = False
         for equal in candidates(self._blocks, sizes, whole):
-            for blocks, exchanged in product(equal, orders):
-                kernel, grid, rest = self._with(arrays, sizes, blocks, exchanged)
+            found: list[tuple[int, Choice]] = []
+            for choice in product(equal, orders):
+                kernel, grid, rest = self._with(arrays, sizes, *choice)
                 try:
-                    found.append((kernel.priced(grid, rest), blocks, exchanged))
+                    found.append((kernel.priced(grid, rest), choice))
                 except TileError as error:
                     last = error
-            if found:
-                return min(found, key=lambda one: one[0])[1:]
-        assert last is not None
-        raise last
+            fitted = fitted or bool(found)
+            yield from (choice for _, choice in sorted(found, key=lambda one: one[0]))
+        if not fitted:
+            assert last is not None
+            raise last
 
 
 def _kind(value: Any) -> Any:
