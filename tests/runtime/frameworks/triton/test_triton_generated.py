@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from triton_agreement import agree
+from triton_cases import type_of
 
 from sley.abi.install import extra
 from sley.runtime import Device
@@ -13,9 +14,7 @@ from sley.runtime.frameworks.triton import TritonKernel, TritonRefused
 
 pytest.importorskip("triton", reason=f"Triton is not installed: {extra('triton')}")
 
-import generated_kernels as kernels
-from triton_cases import type_of
-
+kernels = pytest.importorskip("generated_kernels")
 RNG = np.random.default_rng(5)
 
 

@@ -28,7 +28,8 @@ def candidates(names: list[str], sizes: Mapping[str, int], whole: list[int]) -> 
 
     Parameters
     ----------
-    names: of the constants. sizes: of axes, ``x``, ``r0_`` and so on. whole: elements along axes of which each block has all.
+    names: of the constants. sizes: of axes, ``x``, ``r0_`` and so on. whole: elements along axes of which each block
+        has all.
     """
     ends = [min(SIDES[name], power(sizes[axis_of(name)])) for name in names]
     fixed = prod(power(size) for size in whole)

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from sley.runtime.frameworks.from_triton.launch import need_triton
 from sley.runtime.frameworks.torch_device.storage import NAME
 from sley.runtime.frameworks.torch_device.tensors import on_device
 
@@ -53,8 +54,9 @@ def uses_device(graph: Any, examples: Sequence[Any]) -> bool:
 
 @cache
 def _prepare() -> None:
-    """What takes seconds to import is done when the first graph is compiled. Patterns of attention, which are the same on
-    each device, are traced on the host."""
+    """What takes seconds to import is done when the first graph is compiled. Patterns of attention, which are the same
+    on each device, are traced on the host. Raises ``BadRequest`` if Triton is not installed."""
+    need_triton()
     from torch._inductor.codegen.common import register_backend_for_device
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
     from torch._inductor.fx_passes import joint_graph

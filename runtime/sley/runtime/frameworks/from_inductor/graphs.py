@@ -1,6 +1,7 @@
 """What the device wants of a graph: its types, and operators that stay operators of the device, beside products and
-convolutions. Inductor adds to elements by number with atomics, which the device does not have; its own operators do that
-otherwise.
+convolutions.
+
+Inductor adds to elements by number with atomics, which the device does not have; its operators do without.
 """
 
 from __future__ import annotations

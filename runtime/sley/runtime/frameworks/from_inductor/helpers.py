@@ -1,6 +1,8 @@
-"""Functions of Inductor's ``triton_helpers`` as the device computes them: with its own maxima, which keep NaN, and its own
-reductions, of one tensor each. A kernel that uses another one is refused by its name.
+"""Functions of Inductor's ``triton_helpers`` as the device computes them: with its own maxima, which keep NaN, and its
+own reductions, of one tensor each. A kernel that uses another one is refused by its name.
 """
+
+# mypy: disable-error-code="no-untyped-def"  (Triton reads annotations as types of its own)
 
 from __future__ import annotations
 
@@ -19,60 +21,60 @@ def set_driver_to_gpu() -> None:
 
 
 @triton.jit
-def promote_to_tensor(x: Any) -> Any:
+def promote_to_tensor(x):
     """A number as a tensor of one element."""
     return x + tl.zeros((1,), tl.int1)
 
 
 @triton.jit
-def maximum(a: Any, b: Any) -> Any:
+def maximum(a, b):
     """The larger one; NaN if either is."""
     return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
-def minimum(a: Any, b: Any) -> Any:
+def minimum(a, b):
     """The smaller one; NaN if either is."""
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
-def max2(a: Any, dim: Any) -> Any:
+def max2(a, dim):
     """The largest along an axis."""
     return tl.reduce(a, dim, maximum)
 
 
 @triton.jit
-def min2(a: Any, dim: Any) -> Any:
+def min2(a, dim):
     """The smallest along an axis."""
     return tl.reduce(a, dim, minimum)
 
 
 @triton.jit
-def _either(a: Any, b: Any) -> Any:
+def _either(a, b):
     return a | b
 
 
 @triton.jit
-def any(a: Any, dim: Any) -> Any:
+def any(a, dim):
     """Whether one is not 0 along an axis."""
     return tl.reduce(a, dim, _either)
 
 
 @triton.jit
-def max_with_index(value: Any, index: Any, dim: Any) -> Any:
+def max_with_index(value, index, dim):
     """The largest along an axis, and the first number of it."""
     return tl.reduce((value, index), dim, larger_first)
 
 
 @triton.jit
-def min_with_index(value: Any, index: Any, dim: Any) -> Any:
+def min_with_index(value, index, dim):
     """The smallest along an axis, and the first number of it."""
     return tl.reduce((value, index), dim, smaller_first)
 
 
 @triton.jit
-def welford_reduce(value: Any, mean: Any, m2: Any, weight: Any, first_iteration: Any) -> Any:
+def welford_reduce(value, mean, m2, weight, first_iteration):
     """One more value for each mean: of none the mean is 0."""
     weight += 1
     delta = value - mean
@@ -81,7 +83,7 @@ def welford_reduce(value: Any, mean: Any, m2: Any, weight: Any, first_iteration:
 
 
 @triton.jit
-def welford(mean: Any, m2: Any, weight: Any, dim: Any) -> Any:
+def welford(mean, m2, weight, dim):
     """The mean of means, and the sum of squares about it, in two sums."""
     total = tl.sum(weight, dim)
     whole = tl.sum(mean * weight, dim) / total
@@ -90,7 +92,7 @@ def welford(mean: Any, m2: Any, weight: Any, dim: Any) -> Any:
 
 
 @triton.jit
-def div_floor_integer(a: Any, b: Any) -> Any:
+def div_floor_integer(a, b):
     """The quotient, rounded down: of what is not negative."""
     return a // b
 

@@ -59,8 +59,8 @@ class InductorKernel:
         self.launches += 1
 
     def _first(self, arrays: dict[str, Any], sizes: dict[str, int]) -> Choice:
-        """The first launch, with the best blocks that become a program; which these are. Raises the error of the last ones
-        that were tried."""
+        """The first launch, with the best blocks that become a program; which these are. Raises the error of the last
+        ones that were tried."""
         last: KernelError | None = None
         for choice in self._ranked(arrays, sizes):
             try:

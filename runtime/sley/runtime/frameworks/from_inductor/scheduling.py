@@ -63,12 +63,8 @@ class SleyKernel(TritonKernel):
     def should_use_persistent_reduction(self) -> bool:
         """Rows of one axis that are not too long are tiles."""
         rows = self.features.reduction_numel
-        return (
-            self.inside_reduction
-            and self.num_reduction_dims == 1
-            and isinstance(rows, int | Integer)
-            and rows <= LONGEST
-        )
+        short = isinstance(rows, int | Integer) and rows <= LONGEST
+        return self.inside_reduction and self.num_reduction_dims == 1 and short
 
     @classmethod
     def inductor_meta_common(cls) -> dict[str, Any]:

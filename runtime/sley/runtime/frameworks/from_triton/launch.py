@@ -12,7 +12,8 @@ from sley.runtime.frameworks.from_triton.kernel import TritonKernel, kernel_of
 from sley.runtime.tile.choices import sides
 
 
-def _need_triton() -> None:
+def need_triton() -> None:
+    """Raises ``BadRequest`` if Triton is not installed."""
     if find_spec("triton") is None:
         raise BadRequest(f"Triton is not installed; {extra('triton')} brings it")
 
@@ -20,7 +21,7 @@ def _need_triton() -> None:
 def activate() -> None:
     """Makes Sley the target of Triton in this process, so that ``kernel[grid](...)`` runs on the device that its arrays
     are on. Raises ``BadRequest`` if Triton is not installed."""
-    _need_triton()
+    need_triton()
     from triton.runtime.driver import driver
 
     from sley.runtime.frameworks.from_triton.backend.driver import SleyDriver
@@ -38,7 +39,7 @@ def launch(kernel: Any, grid: Any, *args: Any, stream: Stream | None = None, **k
 
     Raises ``BadRequest``, ``TritonRefused``, and what Triton's compiler does.
     """
-    _need_triton()
+    need_triton()
     if not hasattr(kernel, "params"):
         raise BadRequest(
             f"{kernel!r} is no @triton.jit function: with autotune or heuristics, use activate() and kernel[grid](...)"

@@ -1,5 +1,5 @@
-"""Quotients and remainders: by the host of what it knows, forms where a tile stays between two multiples of the divisor,
-and of loaded elements on the chip."""
+"""Quotients and remainders: by the host of what it knows, forms where a tile stays between two multiples of the
+divisor, and of loaded elements on the chip."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def lower_divide(conversion: Conversion, operation: Operation) -> Known:
     if divisor is None or divisor < 1 or least(a.low()) < 0:
         raise refuse(
             operation,
-            "a quotient or remainder of coordinates; it is known where a tile stays between two multiples of the divisor",
+            "a quotient or remainder of coordinates; it is known where a tile stays between two multiples of the "
+            "divisor",
         )
     whole = divided(a, divisor)
     if whole is not None:
