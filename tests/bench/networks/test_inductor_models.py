@@ -26,8 +26,14 @@ def test_one_line() -> None:
     )
 
 
+LONG = ("training: attention, SGD", "training: convolution, batch norm, pooling, SGD")
+"""Models whose kernels take half a minute to choose blocks for."""
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.campaign] if name in LONG else []) for name in BY_NAME]
+)
 def test_models(name: str) -> None:
     """A step of training too; cycles are no more than twice those of operators one by one."""
     outcome = run(BY_NAME[name], ("eager", "inductor"))

@@ -20,14 +20,14 @@ class Model:
     loss: Callable[[Tensor], Tensor] | None = None
 
 
-class Chain(nn.Module):
+class Chain(nn.Module):  # type: ignore[misc]  # PyTorch is not typed here
     """Element-wise functions of two tensors."""
 
     def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return torch.sigmoid(x * y + 1) * torch.tanh(x) - torch.where(y > 0, y, x.exp())
 
 
-class Attention(nn.Module):
+class Attention(nn.Module):  # type: ignore[misc]  # PyTorch is not typed here
     """Self-attention of four heads, of products and a softmax."""
 
     def __init__(self, width: int) -> None:
@@ -41,7 +41,7 @@ class Attention(nn.Module):
         return self.out((shares @ v).transpose(1, 2).reshape(images, count, width))
 
 
-class Block(nn.Module):
+class Block(nn.Module):  # type: ignore[misc]  # PyTorch is not typed here
     """GELU between two products, after a layer norm, beside what came in."""
 
     def __init__(self, width: int) -> None:

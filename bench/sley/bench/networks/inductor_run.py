@@ -87,12 +87,12 @@ def _step(model: Model, module: nn.Module, inputs: tuple[Tensor, ...], how: str)
 
 def difference(found: Tensor, right: Tensor) -> float:
     """The largest one by the largest element; a tensor of rounding errors alone counts as one of 10^-3."""
-    return ((found - right).abs().max() / right.abs().max().clamp(min=1e-3)).item()
+    return float((found - right).abs().max() / right.abs().max().clamp(min=1e-3))
 
 
 def cycles(step: Callable[[], Any]) -> int:
     """Of the device, for one run."""
-    sley: Any = torch.sley  # type: ignore[attr-defined]
+    sley: Any = torch.sley
     begin, end = sley.Event(), sley.Event()
     sley.synchronize()
     begin.record()

@@ -2,7 +2,8 @@
 own reductions, of one tensor each. A kernel that uses another one is refused by its name.
 """
 
-# mypy: disable-error-code="no-untyped-def"  (Triton reads annotations as types of its own)
+# Triton reads annotations as types of its own.
+# mypy: disable-error-code="no-untyped-def"
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from sympy import Integer
 from torch._inductor.codegen.common import BackendFeature
 from torch._inductor.codegen.triton import TritonKernel, TritonKernelOverrides, TritonScheduling
 from torch._inductor.utils import IndentedBuffer
+from torch._inductor.virtualized import V
 from torch.utils._ordered_set import OrderedSet
 
 from sley.runtime.frameworks.torch_device.types import INT32_ENDS
@@ -63,8 +63,9 @@ class SleyKernel(TritonKernel):
     def should_use_persistent_reduction(self) -> bool:
         """Rows of one axis that are not too long are tiles."""
         rows = self.features.reduction_numel
-        short = isinstance(rows, int | Integer) and rows <= LONGEST
-        return self.inside_reduction and self.num_reduction_dims == 1 and short
+        if not self.inside_reduction or self.num_reduction_dims != 1:
+            return False
+        return bool(V.graph.sizevars.statically_known_leq(rows, LONGEST)) and self.has_persistent_RBLOCK(rows)
 
     @classmethod
     def inductor_meta_common(cls) -> dict[str, Any]:
