@@ -38,8 +38,8 @@ def joined(x_ptr, y_ptr, out_ptr, rows, first, second, Y: tl.constexpr, X: tl.co
     y = tl.arange(0, Y)[:, None]
     x = tl.program_id(0) * X + tl.arange(0, X)[None, :]
     inside = (y < rows) & (x < first + second)
-    left = tl.load(x_ptr + y * first + x, inside & (x < first), other=0.0)
     right = tl.load(y_ptr + y * second + (x - first), inside & (x >= first), other=0.0)
+    left = tl.load(x_ptr + y * first + x, inside & (x < first), other=0.0)
     tl.store(out_ptr + y * (first + second) + x, tl.where(x < first, left, right), inside)
 
 
