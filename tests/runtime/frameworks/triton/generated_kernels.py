@@ -70,3 +70,9 @@ def functions_of_libdevice(x_ptr, out_ptr, n, BLOCK: tl.constexpr, LOGARITHMS: t
     else:
         tl.store(out_ptr + place, libdevice.expm1(x), place < n)
         tl.store(out_ptr + n + place, libdevice.isnan(x * float("inf")).to(tl.float32), place < n)
+
+
+@triton.jit
+def behind(y_ptr, out_ptr, n, first, X: tl.constexpr):
+    x = tl.program_id(0) * X + tl.arange(0, X)
+    tl.store(out_ptr + x, tl.load(y_ptr + (x - first), (x < n) & (x >= first), other=7.0), x < n)

@@ -106,3 +106,9 @@ def test_functions_of_libdevice(base: Device, logarithms: bool) -> None:
     wanted = [np.log1p(abs(wide)), abs(wide) ** 1.5] if logarithms else [np.expm1(wide), wide == 0]
     for found, right in zip(out.numpy(), wanted, strict=True):
         np.testing.assert_allclose(found, right, rtol=1e-6)
+
+
+def test_a_lower_bound_alone(base: Device) -> None:
+    given = [normal(16), normal(24), 24, 8]
+    found = agree(base, text_of(kernels.behind, given, X=8), (3,), given)
+    np.testing.assert_array_equal(found[1], np.concatenate([np.full(8, 7, np.float32), given[0]]))
