@@ -33,6 +33,7 @@ def test_pages_with_tests_of_their_own() -> None:
         assert Path(page).name in (ROOT / test).read_text()
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")  # Inductor's own
 @pytest.mark.filterwarnings("ignore:.* created but never used")
 @pytest.mark.parametrize("page", [page for page in PAGES if page_blocks(page, "python") and page not in OWN_TESTS])
 def test_python(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

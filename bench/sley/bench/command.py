@@ -16,6 +16,7 @@ from sley.bench.gemm.gemm_command import gemm
 from sley.bench.gemm.plans_command import plans
 from sley.bench.gemm.suite_command import suite
 from sley.bench.llama.llama_command import llama
+from sley.bench.networks.inductor_command import inductor
 from sley.bench.networks.networks_command import networks
 from sley.bench.networks.onnx_command import onnx
 from sley.bench.networks.torch_command import torch
@@ -35,6 +36,7 @@ OF_DEVICES = (
     networks,
     onnx,
     torch,
+    inductor,
     llama,
     ports,
     timeline,

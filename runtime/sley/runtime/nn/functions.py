@@ -8,6 +8,7 @@ are functions of the [vector unit](numerics.md#functions), whose errors are 1 ul
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from sley.runtime.device.buffer import Buffer
@@ -309,3 +310,51 @@ def atan_tile(x: Any) -> Any:
     base = tile.where(far, math.pi / 2, tile.where(middle, math.pi / 4, 0.0))
     value = _polynomial(rest * rest, _ARC_TANGENT) * rest + base
     return tile.where(x < 0.0, -value, value)
+
+
+def power_tile(x: Any, y: Any) -> Any:
+    """|x|^y, negative for odd y of negative x, NaN there for y that is no integer."""
+    if isinstance(x, int | float):
+        return tile.exp2(y * math.log2(x))
+    size = tile.maximum(x, -x)
+    value = tile.exp2(tile.log2(size) * y)
+    if isinstance(y, int | float):
+        if y != math.floor(y):
+            return tile.where(x < 0.0, math.nan, value)
+        return tile.where(x < 0.0, -value, value) if y % 2 else value
+    half = y * 0.5
+    odd = half != tile.floor(half)
+    below = tile.where(y == tile.floor(y), tile.where(odd, -value, value), math.nan)
+    signed = tile.where(x < 0.0, below, value)
+    return tile.where(y == 0.0, 1.0, tile.where(x == 1.0, 1.0, signed))
+
+
+TILES: dict[str, Callable[[Any], Any]] = {
+    "exp": exp_tile,
+    "exp2": tile.exp2,
+    "expm1": expm1_tile,
+    "log": tile.log,
+    "log2": tile.log2,
+    "log10": _log10,
+    "log1p": _log1p,
+    "sqrt": tile.sqrt,
+    "rsqrt": tile.rsqrt,
+    "floor": tile.floor,
+    "ceil": _ceil,
+    "trunc": _trunc,
+    "erf": _erf,
+    "erfc": _erfc,
+    "sin": sin_tile,
+    "cos": cos_tile,
+    "tan": _tan,
+    "sinh": _sinh,
+    "cosh": _cosh,
+    "tanh": tile.tanh,
+    "asinh": _asinh,
+    "acosh": _acosh,
+    "atanh": _atanh,
+    "asin": _asin,
+    "acos": _acos,
+    "atan": atan_tile,
+}
+"""The functions of tiles that they are made of, by name."""

@@ -13,11 +13,19 @@ from sley.runtime.tile.types import ArrayType
 BITS = {1: np.uint8, 2: np.uint16, 4: np.uint32}
 
 
-def agree(device: Device, text: str, grid: tuple[int, ...], arguments: list[Any], checked: bool = True) -> list[Any]:
-    """The same bits in all arrays behind a launch, which are returned. ``checked``: whether programs have no races."""
+def agree(
+    device: Device,
+    text: str,
+    grid: tuple[int, ...],
+    arguments: list[Any],
+    checked: bool = True,
+    exchanged: bool = False,
+) -> list[Any]:
+    """The same bits in all arrays behind a launch, which are returned. ``checked``: whether programs have no races.
+    ``exchanged``: as of ``TritonKernel``."""
     wanted = run(text, grid, arguments, device.config.array)
     given = [device.array(one) if isinstance(one, np.ndarray) else one for one in arguments]
-    kernel = TritonKernel(text)
+    kernel = TritonKernel(text, exchanged)
     kernel[grid](*given)
     for number, (found, right) in enumerate(zip(given, wanted, strict=True)):
         if isinstance(right, np.ndarray):

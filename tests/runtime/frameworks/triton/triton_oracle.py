@@ -369,9 +369,10 @@ class _Program:
         return [one.attributes["predicate"] for one in op.regions[0].operations if "predicate" in one.attributes][2:]
 
     def _reduced(self, kind: str, x: Array, axis: int) -> Array:
-        """One axis is along lanes; of two the second is."""
-        flat = np.ascontiguousarray(x.reshape(1, -1) if x.ndim == 1 else x)
-        made = GOLDEN.reduce(kind, flat, 1 if x.ndim == 1 else axis, FP32, self.lanes)
+        """The last axis is along lanes; all others are one."""
+        last = axis == x.ndim - 1
+        flat = np.ascontiguousarray(x.reshape(-1, x.shape[-1]) if last else x)
+        made = GOLDEN.reduce(kind, flat, 1 if last else axis, FP32, self.lanes)
         return made.reshape(x.shape[:axis] + x.shape[axis + 1 :])
 
     def _place_of(self, op: Operation, x: Array, axis: int, largest: bool) -> list[Any]:

@@ -67,6 +67,10 @@ def bounds(form: Form, tests: Sequence[Form], valid: Sequence[Form] = ()) -> tup
             raise Split(holds.astype(np.int64))
         bound = _bound(test, axes[0]) if len(axes) == 1 and form.coords[axes[0]] > 0 else None
         if bound is None:
+            if counted and test.data is None:
+                if least(test.low()) >= 0:
+                    return None
+                _take_apart(test)
             left += counted
             continue
         axis = axes[0]
@@ -88,6 +92,16 @@ def bounds(form: Form, tests: Sequence[Form], valid: Sequence[Form] = ()) -> tup
         else:
             raise Split(outside.astype(np.int64))
     return found, left
+
+
+def _take_apart(test: Form) -> None:
+    """Programs of which a test that is no upper bound holds for all elements, or for none, are classes of their own: of
+    them no element is looked at. Raises ``Split``."""
+    if isinstance(test.base, int):
+        return
+    whole, some = np.less(test.high(), 0), np.less(test.low(), 0)
+    if whole.any() or not some.all():
+        raise Split(whole.astype(np.int64) + some)
 
 
 def _bound(test: Form, axis: int) -> Form | None:

@@ -40,6 +40,8 @@ def lower_compare(conversion: Conversion, operation: Operation) -> Known:
                 return Condition(tests, a.shape)
             if a.scalar and b.scalar:
                 return Condition((constant(np.where(np.equal(a.base, b.base), 0, -1), a.shape),), a.shape)
+    if predicate[0] == "u" and operation.operands[0].type.element == "i1":
+        predicate = "s" + predicate[1:]  # elements are 1 and 0
     if predicate[0] == "u":
         raise refuse(operation, "a comparison without signs of what may be negative")
     operands, tiles = tiles_of(conversion, operation)

@@ -92,7 +92,8 @@ COMPARISONS: dict[str, Callable[[Tile, Tile], Tile]] = {
 """Comparisons: of NaN they are false if their name begins with o, and true if it begins with u."""
 
 
-def _check(conversion: Conversion, operation: Operation) -> None:
+def check(conversion: Conversion, operation: Operation) -> None:
+    """Raises ``TritonRefused`` for elements that the chip does not compute with."""
     for value in (*operation.operands, *operation.results):
         if value.type.element not in ("f32", "bf16", "i1", "i8", "i16", "i32"):
             raise refuse(operation, f"elements of {value.type.element}; the device has f32, bf16, i32 and i8")
@@ -100,30 +101,16 @@ def _check(conversion: Conversion, operation: Operation) -> None:
 
 @lowers(*BINARY, *UNARY, note="in fp32, rounded to its type")
 def lower_function(conversion: Conversion, operation: Operation) -> Known:
-    _check(conversion, operation)
+    check(conversion, operation)
     operands, tiles = tiles_of(conversion, operation)
     function: Callable[..., Tile] = BINARY.get(operation.name) or UNARY[operation.name]
     type = operation.result.type
     return result(operands, function(*tiles).to(narrow(type)), type)
 
 
-EXTERNAL: dict[str, Callable[[Tile], Tile]] = {"sley_tanh": tile.tanh, "sley_round": tile.round}
-"""Functions of ``libdevice``."""
-
-
-@lowers("tt.extern_elementwise", note="`libdevice.tanh` and `libdevice.rint`")
-def lower_external(conversion: Conversion, operation: Operation) -> Known:
-    _check(conversion, operation)
-    function = EXTERNAL.get(operation.attributes.get("symbol", ""))
-    if function is None:
-        raise refuse(operation, f"a function of another target; libdevice has {', '.join(EXTERNAL)} here")
-    operands, tiles = tiles_of(conversion, operation)
-    return result(operands, function(*tiles), operation.result.type)
-
-
 @lowers("math.fma", note="in fp32, rounded to its type")
 def lower_fma(conversion: Conversion, operation: Operation) -> Known:
-    _check(conversion, operation)
+    check(conversion, operation)
     operands, (a, b, c) = tiles_of(conversion, operation)
     type = operation.result.type
     return result(operands, (a * b + c).to(narrow(type)), type)
@@ -131,7 +118,7 @@ def lower_fma(conversion: Conversion, operation: Operation) -> Known:
 
 @lowers("tt.clampf", note="the larger of x and the lower bound, then the smaller of that and the upper one")
 def lower_clamp(conversion: Conversion, operation: Operation) -> Known:
-    _check(conversion, operation)
+    check(conversion, operation)
     operands, (x, low, high) = tiles_of(conversion, operation)
     type = operation.result.type
     return result(operands, tile.minimum(tile.maximum(x, low), high).to(narrow(type)), type)
@@ -139,7 +126,7 @@ def lower_clamp(conversion: Conversion, operation: Operation) -> Known:
 
 @lowers("arith.cmpf", note="1 or 0")
 def lower_compare(conversion: Conversion, operation: Operation) -> Known:
-    _check(conversion, operation)
+    check(conversion, operation)
     operands, (a, b) = tiles_of(conversion, operation)
     made = COMPARISONS[operation.attributes["predicate"]](a, b)
     return result(operands, made, operation.result.type)
@@ -147,7 +134,7 @@ def lower_compare(conversion: Conversion, operation: Operation) -> Known:
 
 @lowers("arith.extf", "arith.truncf", "tt.fp_to_fp", note="rounded to nearest even")
 def lower_convert(conversion: Conversion, operation: Operation) -> Known:
-    _check(conversion, operation)
+    check(conversion, operation)
     known, type = conversion.known(operation.operands[0]), operation.result.type
     if isinstance(known, Constant):
         return Constant(rounded(known.value, type.element), type)
@@ -183,7 +170,7 @@ def lower_float(conversion: Conversion, operation: Operation) -> Known:
 
 @lowers("arith.fptosi", note="cut towards 0; saturates")
 def lower_integer(conversion: Conversion, operation: Operation) -> Known:
-    _check(conversion, operation)
+    check(conversion, operation)
     source, type = operation.operands[0].type, operation.result.type
     data = conversion.data(conversion.known(operation.operands[0]), source)
     x = conversion.tile(data, source)

@@ -53,7 +53,7 @@ def gathered(
     columns = _Columns(1, 1, constant(0))
     if len(form.shape) == 2:
         axis = 1 - along
-        if form.coords[axis] != 1:
+        if form.coords[axis] != 1 and form.shape[axis] > 1:
             raise refuse(
                 operation,
                 f"rows by their numbers, whose elements are {form.coords[axis]} apart; they must be contiguous",

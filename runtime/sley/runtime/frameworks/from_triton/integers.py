@@ -7,17 +7,15 @@ from collections.abc import Callable
 import numpy as np
 
 from sley.runtime.frameworks.from_triton.conditions import as_condition, joined
-from sley.runtime.frameworks.from_triton.conversion import Conversion, Unrolled, lowers
+from sley.runtime.frameworks.from_triton.conversion import Conversion, lowers
 from sley.runtime.frameworks.from_triton.elements import result, tiles_of
 from sley.runtime.frameworks.from_triton.forms import (
     Form,
     Number,
     constant,
-    divided,
     least,
     most,
     number,
-    remaining,
 )
 from sley.runtime.frameworks.from_triton.refusal import refuse
 from sley.runtime.frameworks.from_triton.ttir import Operation
@@ -77,6 +75,8 @@ def lower_constant(conversion: Conversion, operation: Operation) -> Known:
 @lowers("tt.make_range", note="numbers of a coordinate")
 def lower_range(conversion: Conversion, operation: Operation) -> Known:
     start, end = operation.attributes["start"], operation.attributes["end"]
+    if not operation.result.type.shape:
+        return constant(start)
     return Form(start, (), (1,), (end - start,))
 
 
@@ -97,41 +97,8 @@ def lower_multiply(conversion: Conversion, operation: Operation) -> Known:
             if factor is not None:
                 return _kept(conversion, operation, one.times(factor))
         if a.scalar and b.scalar:
-            return _computed(conversion, operation, number(np.multiply(a.base, b.base)))
+            return computed(conversion, operation, number(np.multiply(a.base, b.base)))
     return elements(conversion, operation)
-
-
-@lowers("arith.divsi", "arith.remsi", "arith.divui", "arith.remui", note="of what the host knows; refused of elements")
-def lower_divide(conversion: Conversion, operation: Operation) -> Known:
-    """Elements that wrap around are right as long as they do not."""
-    a, b = (conversion.form(value) for value in operation.operands)
-    quotient = operation.name in ("arith.divsi", "arith.divui")
-    if b.scalar and np.equal(b.base, 0).any():
-        raise refuse(operation, "the divisor is 0")
-    if operation.name.endswith("ui") and min(least(a.low()), least(b.low())) < 0:
-        raise refuse(operation, "a division without signs of what may be negative")
-    if a.scalar and b.scalar and not a.valid:
-        part = NUMBERS["arith.divsi"](a.base, b.base)
-        made = part if quotient else np.subtract(a.base, np.multiply(part, b.base))
-        return _computed(conversion, operation, number(made))
-    if a.loops and not any(a.coords) and a.data is None:
-        raise Unrolled(a.loops[0][0])
-    divisor = b.constant
-    if divisor is None or divisor < 1 or a.data is not None or least(a.low()) < 0:
-        raise refuse(
-            operation,
-            "a quotient or remainder of elements; it is known for numbers of the program, and where a tile stays "
-            "between two multiples of the divisor",
-        )
-    whole = divided(a, divisor)
-    if whole is not None:
-        return whole if quotient else a.plus(whole, -divisor)
-    inside = remaining(a, divisor)
-    if quotient or least(inside.low()) < 0 or a.valid or len([f for f in inside.coords if f]) != 1:
-        raise refuse(operation, "the tile is not between two multiples of the divisor: choose a block size that is")
-    return inside.replaced(
-        valid=(Form(number(np.subtract(inside.base, divisor)), inside.loops, inside.coords, a.shape),)
-    )
 
 
 @lowers(
@@ -150,7 +117,7 @@ def lower_integers(conversion: Conversion, operation: Operation) -> Known:
         a, b = (conversion.form(value) for value in operation.operands)
         signed = not operation.name.endswith("ui") or min(least(a.low()), least(b.low())) >= 0
         if a.scalar and b.scalar and not a.valid and not b.valid and signed:
-            return _computed(conversion, operation, number(NUMBERS[operation.name](a.base, b.base)))
+            return computed(conversion, operation, number(NUMBERS[operation.name](a.base, b.base)))
         if operation.name in ("arith.minsi", "arith.maxsi") and not a.data and not b.data:
             chosen = _extreme(a, b, operation.name == "arith.minsi")
             if chosen is not None:
@@ -221,7 +188,7 @@ def _kept(conversion: Conversion, operation: Operation, form: Form) -> Form:
     return conversion.checked(form, operation.result.type)
 
 
-def _computed(conversion: Conversion, operation: Operation, value: Number) -> Form:
+def computed(conversion: Conversion, operation: Operation, value: Number) -> Form:
     """A number for each program that the host computed: a coordinate of the grid, perhaps."""
     if not isinstance(value, int):
         conversion.steps.append(value)

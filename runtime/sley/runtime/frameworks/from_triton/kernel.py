@@ -16,6 +16,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
 from sley.runtime.device.types import element_type
+from sley.runtime.frameworks.from_triton.axes import arrange
 from sley.runtime.frameworks.from_triton.parser import read_ttir
 from sley.runtime.frameworks.from_triton.plan import Part, Scalars, parts, parts_of
 from sley.runtime.frameworks.from_triton.programs import MOST_CLASSES
@@ -51,13 +52,18 @@ class TritonKernel:
     descriptors. A program is compiled for each combination of numbers. ``stream=``: where to run. ``schedule=``: see
     ``sley.runtime.tile.Schedule``.
 
+    Parameters
+    ----------
+    text: of TTIR. exchanged: whether the two axes of tensors are columns and rows, instead of rows and columns.
+
     Attributes: ``name``, ``function``: what was read.
 
     Raises ``TritonRefused``, when it is launched, with the line of the kernel that the device cannot do.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, exchanged: bool = False) -> None:
         self.function: TritonFunction = read_ttir(text)
+        arrange(self.function, exchanged)
         self.name = self.function.name
         self._steps: dict[Any, list[Step]] = {}
 
@@ -210,6 +216,6 @@ def _viewed(whole: Buffer, view: View) -> Buffer:
 
 
 @cache
-def kernel_of(text: str) -> TritonKernel:
+def kernel_of(text: str, exchanged: bool = False) -> TritonKernel:
     """The kernel of a text, read once."""
-    return TritonKernel(text)
+    return TritonKernel(text, exchanged)

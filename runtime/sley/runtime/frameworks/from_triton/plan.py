@@ -10,10 +10,12 @@ import numpy as np
 
 import sley.runtime.frameworks.from_triton.conditions
 import sley.runtime.frameworks.from_triton.control
+import sley.runtime.frameworks.from_triton.external
 import sley.runtime.frameworks.from_triton.floats
 import sley.runtime.frameworks.from_triton.integers
 import sley.runtime.frameworks.from_triton.memory
 import sley.runtime.frameworks.from_triton.products
+import sley.runtime.frameworks.from_triton.quotients
 import sley.runtime.frameworks.from_triton.reductions
 import sley.runtime.frameworks.from_triton.shapes  # noqa: F401 (each registers its operations)
 from sley.runtime.frameworks.from_triton.access import OneByOne

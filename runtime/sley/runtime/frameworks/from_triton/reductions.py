@@ -29,6 +29,8 @@ FIRST_OF = {"arith.cmpf": ("ogt", "olt"), "arith.cmpi": ("sgt", "slt")}
 
 @lowers("tt.reduce", note="sum, max, min, any, all; argmax and argmin, of the first NaN if there is one")
 def lower_reduce(conversion: Conversion, operation: Operation) -> list[Known]:
+    if operation.attributes["axis"] is None:
+        return [conversion.known(value) for value in operation.operands]
     if len(operation.operands) == 2:
         return _place_of(conversion, operation)
     kind = _kind(operation)
@@ -124,6 +126,8 @@ def _first_kind(region: Region) -> str | None:
 
 @lowers("tt.scan", note="sums up to each element, from the first on")
 def lower_scan(conversion: Conversion, operation: Operation) -> list[Known]:
+    if operation.attributes["axis"] is None:
+        return [conversion.known(value) for value in operation.operands]
     if operation.attributes.get("reverse") or _kind(operation) != "sum" or len(operation.operands) != 1:
         raise refuse(operation, "a scan; there are sums up to each element, from the first on")
     value, axis = operation.operands[0], operation.attributes["axis"]

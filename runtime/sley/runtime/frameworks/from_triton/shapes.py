@@ -32,6 +32,8 @@ def lower_splat(conversion: Conversion, operation: Operation) -> Known:
 def lower_expand(conversion: Conversion, operation: Operation) -> Known:
     _check(conversion, operation)
     shape, new = operation.result.type.shape, operation.attributes["axis"]
+    if "axes" in operation.attributes:
+        return _named(conversion, operation)
     axes: list[int | None] = list(range(len(shape) - 1))
     axes.insert(new, None)
     return reshaped(conversion.known(operation.operands[0]), shape, axes, operation)
@@ -39,6 +41,8 @@ def lower_expand(conversion: Conversion, operation: Operation) -> Known:
 
 @lowers("tt.broadcast", note="an axis of one element stands for any size")
 def lower_broadcast(conversion: Conversion, operation: Operation) -> Known:
+    if "axes" in operation.attributes:
+        return _named(conversion, operation)
     source, shape = operation.operands[0].type.shape, operation.result.type.shape
     kept = [axis if source[axis] == shape[axis] else None for axis in range(len(shape))]
     return reshaped(conversion.known(operation.operands[0]), shape, kept, operation)
@@ -47,6 +51,8 @@ def lower_broadcast(conversion: Conversion, operation: Operation) -> Known:
 @lowers("tt.trans", note="rows as columns; of what is loaded it costs nothing")
 def lower_transpose(conversion: Conversion, operation: Operation) -> Known:
     _check(conversion, operation)
+    if "axes" in operation.attributes:
+        return _named(conversion, operation)
     order = operation.attributes["order"]
     return reshaped(conversion.known(operation.operands[0]), operation.result.type.shape, list(order), operation)
 
@@ -54,6 +60,8 @@ def lower_transpose(conversion: Conversion, operation: Operation) -> Known:
 @lowers("tt.reshape", note="of axes of one element alone")
 def lower_reshape(conversion: Conversion, operation: Operation) -> Known:
     _check(conversion, operation)
+    if "axes" in operation.attributes:
+        return _named(conversion, operation)
     source, shape = operation.operands[0].type.shape, operation.result.type.shape
     kept = [axis for axis, size in enumerate(source) if size != 1]
     if [source[axis] for axis in kept] != [size for size in shape if size != 1] or len(source) > 2:
@@ -62,6 +70,12 @@ def lower_reshape(conversion: Conversion, operation: Operation) -> Known:
     return reshaped(
         conversion.known(operation.operands[0]), shape, [next(left) if size != 1 else None for size in shape], operation
     )
+
+
+def _named(conversion: Conversion, operation: Operation) -> Known:
+    """Where axes of one element were taken out, the operation says which axis is which."""
+    shape = operation.result.type.shape
+    return reshaped(conversion.known(operation.operands[0]), shape, operation.attributes["axes"], operation)
 
 
 def _check(conversion: Conversion, operation: Operation) -> None:

@@ -388,6 +388,10 @@ class _Chains:
         if not free or self.unreadable(chain, value):
             return None
         late, name = free[-1] if wanted is None else free[0]
+        if chain.a is None:
+            if tile_shape(place) != chain.shape:
+                return None
+            chain = replace(chain, a=place)
         if place is chain.a and tile_shape(place) == chain.shape:
             return replace(chain, stages=replace(chain.stages, **_source(name, Late.A))), late
         if chain.b in (None, place):

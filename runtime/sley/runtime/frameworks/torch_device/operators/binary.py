@@ -7,13 +7,13 @@ from typing import Any
 
 import torch
 
-from sley.abi.types import ElementType
 from sley.runtime.frameworks.torch_device.pointwise import pointwise, together
 from sley.runtime.frameworks.torch_device.registry import operator
 from sley.runtime.frameworks.torch_device.tensors import array, empty, on_device, wrap
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.elements import minus, plus, times
-from sley.runtime.nn.functions import atan_tile
+from sley.runtime.nn.functions import atan_tile, power_tile
+from sley.runtime.nn.quotients import whole_floor, whole_trunc
 from sley.runtime.tile import language as tile
 
 Value = Any
@@ -132,7 +132,7 @@ def pow_scalar(self: torch.Tensor, exponent: Any) -> torch.Tensor:
     if exponent == int(exponent) and 0 <= abs(exponent) <= 64:
         result = wrap(nn.pow(array(x), float(exponent)), x.dtype) if exponent else torch.ones_like(x)
     else:
-        result = pointwise(_power, x, float(exponent), dtype=dtype)
+        result = pointwise(power_tile, x, float(exponent), dtype=dtype)
     return result if result.dtype == dtype else result.to(dtype)
 
 
@@ -141,7 +141,7 @@ def pow_tensor(self: Value, exponent: Value) -> torch.Tensor:
     dtype = together(self, exponent)
     if not dtype.is_floating_point:
         return pointwise(_whole_power_of, self, exponent, dtype=dtype)
-    return pointwise(_power, self, exponent, dtype=dtype)
+    return pointwise(power_tile, self, exponent, dtype=dtype)
 
 
 @operator("pow.Scalar")
@@ -221,38 +221,6 @@ def _xor(x: Any, y: Any) -> Any:
     return x ^ y
 
 
-def whole_floor(x: Any, y: Any) -> Any:
-    """The quotient of two int32, rounded down; of 0 as divisor nothing that means something."""
-    quotient, rest = _whole(x, y)
-    return quotient - _opposite(rest, y)
-
-
-def whole_trunc(x: Any, y: Any) -> Any:
-    """The quotient of two int32, towards 0."""
-    quotient, rest = _whole(x, y)
-    down = quotient - _opposite(rest, y)
-    return down + (down < 0) * (down * y != x)
-
-
-def _opposite(rest: Any, y: Any) -> Any:
-    """1 where a remainder that is not 0 has another sign than the divisor."""
-    return ((rest < 0) != (y < 0)) * (rest != 0)
-
-
-def _whole(x: Any, y: Any) -> tuple[Any, Any]:
-    """A quotient of int32 whose remainder is smaller than the divisor: approximated in fp32, each time of what is left,
-    and then corrected by 1."""
-    inverse = tile.reciprocal(y.to(ElementType.FP32))
-    quotient: Any = None
-    rest = x
-    for _ in range(3):
-        part = tile.floor(rest.to(ElementType.FP32) * inverse).to(ElementType.INT32)
-        quotient = part if quotient is None else quotient + part
-        rest = rest - part * y
-    beyond = tile.where(y < 0, rest <= y, rest >= y)
-    return quotient + beyond, rest - beyond * y
-
-
 def _floored(x: Any, y: Any) -> Any:
     return tile.floor(quotient(x, y))
 
@@ -292,27 +260,6 @@ def _atan2(y: Any, x: Any) -> Any:
     arc = tile.where(b > a, 1.5707963267948966 - arc, arc)
     arc = tile.where(x < 0.0, 3.141592653589793 - arc, arc)
     return tile.where(y < 0.0, -arc, arc)
-
-
-def _power(x: Any, y: Any) -> Any:
-    """|x|^y, negative for odd y of negative x, NaN there for y that is no integer."""
-    if isinstance(x, int | float):
-        return exp2_scaled(y, x)
-    size = tile.maximum(x, -x)
-    value = tile.exp2(tile.log2(size) * y)
-    if isinstance(y, int | float):
-        if y != math.floor(y):
-            return tile.where(x < 0.0, math.nan, value)
-        return tile.where(x < 0.0, -value, value) if y % 2 else value
-    half = y * 0.5
-    odd = half != tile.floor(half)
-    below = tile.where(y == tile.floor(y), tile.where(odd, -value, value), math.nan)
-    signed = tile.where(x < 0.0, below, value)
-    return tile.where(y == 0.0, 1.0, tile.where(x == 1.0, 1.0, signed))
-
-
-def exp2_scaled(y: Any, base: float) -> Any:
-    return tile.exp2(y * math.log2(base))
 
 
 def _whole_power_of(x: Any, y: Any) -> Any:

@@ -212,4 +212,4 @@ def _weight_gradient(
         seen = padded[tuple(part)].movedim(1, -1).reshape(-1, groups, count).permute(1, 2, 0).contiguous()
         taps.append(torch.bmm(seen.float(), last.float()) if seen.dtype is torch.float32 else torch.bmm(seen, last))
     found = torch.stack(taps, -1).permute(0, 2, 1, 3)
-    return found.reshape(weight.shape).to(weight.dtype)
+    return found.reshape(weight.shape).contiguous().to(weight.dtype)
