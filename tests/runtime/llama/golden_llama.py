@@ -9,7 +9,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from sley.abi.config import preset
+from sley.abi.config import ChipConfig, preset
 from sley.abi.functions.table import Function
 from sley.abi.types import ElementType
 from sley.runtime.device.buffer import BF16
@@ -28,6 +28,9 @@ Bits = NDArray[np.uint32]
 MINUS_INFINITY = np.uint32(0xFF800000)
 
 
+BASE = preset("base")
+
+
 def word(value: float) -> Bits:
     return float32.to_bits(np.float32(value))
 
@@ -38,8 +41,9 @@ class GoldenLlama:
     Attributes: ``keys``, ``values``; ``x``: the residual stream behind the last layer; ``logits``.
     """
 
-    def __init__(self, checkpoint: Checkpoint, lanes: int = 16, parts: int = 2) -> None:
-        self.checkpoint, self.shape, self.lanes, self.parts = checkpoint, checkpoint.shape, lanes, parts
+    def __init__(self, checkpoint: Checkpoint, config: ChipConfig = BASE, parts: int = 2) -> None:
+        self.checkpoint, self.shape, self.config, self.parts = checkpoint, checkpoint.shape, config, parts
+        self.lanes = config.array
         self.layers = [self._layer(layer) for layer in checkpoint.layers]
         self.head = quantised(checkpoint.head)
         self.keys = [np.zeros((0, self.shape.key_width), np.uint16) for _ in self.layers]
@@ -119,7 +123,7 @@ class GoldenLlama:
         keys, values = self.keys[number], self.values[number]
         most, sums = np.full((1, shape.heads), MINUS_INFINITY), np.zeros((1, shape.heads), np.uint32)
         result = np.zeros((shape.key_width, shape.heads), np.uint32)
-        size = block_of_keys(preset("base"), shape.key_width)
+        size = block_of_keys(self.config, shape.key_width)
         for first in range(0, len(keys), size):
             count = min(size, len(keys) - first)
             block = np.zeros((2, size, shape.key_width), np.uint16)
@@ -139,9 +143,10 @@ class GoldenLlama:
 
     # A request
 
-    def run(self, tokens: NDArray[np.int64]) -> Bits:
-        """Logits behind tokens: one more token, or the first ones of the request. Returns those of the last."""
-        shape, one, first = self.shape, len(tokens) == 1 and bool(len(self.keys[0])), len(self.keys[0])
+    def run(self, tokens: NDArray[np.int64], one: bool | None = None) -> Bits:
+        """Logits behind tokens: ``one`` more token, or the first ones of the request. Returns those of the last."""
+        shape, first = self.shape, len(self.keys[0])
+        one = len(tokens) == 1 and first > 0 if one is None else one
         positions = first + np.arange(len(tokens))
         x = float32.from_bf16(self.checkpoint.embedding.astype(BF16).view(np.uint16)[tokens])
         for number, (layer, weights) in enumerate(zip(self.checkpoint.layers, self.layers, strict=True)):
@@ -167,7 +172,7 @@ class GoldenLlama:
     ) -> NDArray[np.uint16]:
         """[tokens, heads, head], by the program of ``nn.attention``."""
         shape = self.shape
-        blocks = {"key_block": key_block(preset("base"), shape.head), "group": self.lanes}
+        blocks = {"key_block": key_block(self.config, shape.head), "group": self.lanes}
         return np.stack(
             [
                 attention(

@@ -1,10 +1,13 @@
 """Tokens and prompts on a device, bit by bit against golden arithmetic."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from golden_llama import GoldenLlama
-from small_llama import random_checkpoint
+from small_llama import SHAPES, random_checkpoint
 
+from sley.abi.config import preset
 from sley.driver import BadRequest
 from sley.runtime import Device
 from sley.runtime.llama import weights
@@ -56,6 +59,20 @@ def test_a_prompt_in_pieces(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPa
         same(model.prompt(list(prompt), table), golden.run(prompt))
         for found, right in zip(cached(model, table), [*golden.keys, *golden.values], strict=True):
             same(found, right)
+
+
+@pytest.mark.parametrize("array", [4, 8])
+def test_more_heads_than_lanes(array: int, tmp_path: Path) -> None:
+    """Six heads, two of keys: a launch for each head of keys on four lanes, one for both on eight."""
+    sizes = {"array": array, "vector_lanes": array, "accumulator_rows": 4096, "scratchpad_rows": 8192}
+    config = preset("base").replace(name="narrow", **sizes)
+    (tmp_path / "chip.json").write_text(config.to_json())
+    checkpoint = random_checkpoint(SHAPES["grouped"], 3)
+    with Device.open(f"model:{tmp_path}/chip.json?memory=32M") as device:
+        model, golden = Llama(device, checkpoint, context=64), GoldenLlama(checkpoint, config)
+        table = model.cache.table(40)
+        for token in (5, 17, 5):
+            same(model.decode([token], [table]), golden.run(np.array([token]), True))
 
 
 def test_requests_side_by_side(checkpoint: Checkpoint) -> None:
@@ -112,7 +129,7 @@ def test_bad_requests(checkpoint: Checkpoint) -> None:
     [
         (LlamaShape(1, 48, 32, 64, 2, 1, 32, 64, 1e4, 1e-5), "tokens of 48 elements and heads of 32.*multiples of 32"),
         (LlamaShape(1, 64, 32, 64, 2, 1, 16, 64, 1e4, 1e-5), "tokens of 64 elements and heads of 16.*multiples of 32"),
-        (LlamaShape(1, 64, 32, 64, 18, 1, 32, 64, 1e4, 1e-5), "18 heads of queries.*at most 16"),
+        (LlamaShape(1, 64, 32, 64, 18, 1, 32, 64, 1e4, 1e-5), "18 heads of queries for each of keys.*at most 16"),
     ],
 )
 def test_other_sizes(shape: LlamaShape, words: str) -> None:

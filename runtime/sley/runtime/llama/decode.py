@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,10 +9,9 @@ from numpy.typing import NDArray
 
 from sley.runtime.device.buffer import BF16
 from sley.runtime.device.device import Device
-from sley.runtime.kernels.token_attention.problem import TokenAttention, key_block
-from sley.runtime.kernels.token_attention.program import token_attention_program
+from sley.runtime.kernels.token_attention.problem import key_block
 from sley.runtime.llama.cache import PagedCache, Table
-from sley.runtime.llama.kernels.attention import rows_of_heads
+from sley.runtime.llama.head_attention import HeadAttention
 from sley.runtime.llama.kernels.feed_forward import gated
 from sley.runtime.llama.kernels.heads import heads_of_token, keys_of_tokens, queries_of_tokens
 from sley.runtime.llama.kernels.layout import flat, folded
@@ -40,22 +38,10 @@ class Decode:
         self, device: Device, weights: LlamaWeights, cache: PagedCache, requests: int, keys: int, parts: int
     ) -> None:
         self.device, self.weights, self.cache, self.parts = device, weights, cache, parts
-        shape, count, config = weights.shape, parts * requests, device.config
-        block = key_block(config, shape.key_width)
+        shape, count = weights.shape, parts * requests
+        block = key_block(device.config, shape.key_width)
         self.requests, self.keys = requests, cdiv(keys, block) * block
-        self._attention_cores = math.gcd(requests, config.cores)
-        self._attention_program = token_attention_program(
-            config,
-            TokenAttention(
-                requests,
-                self.keys,
-                shape.key_width,
-                shape.heads,
-                math.log2(math.e) / math.sqrt(shape.head),
-                block,
-                self._attention_cores,
-            ),
-        )
+        self._head_attention = HeadAttention(device, shape, requests, self.keys, block)
         self._tokens, self._positions, self._slots = (device.zeros((1, requests), np.int32) for _ in range(3))
         self._key_slots = device.zeros((requests, self.keys), np.int32)
         self._mask = device.zeros((requests, self.keys), np.float32)
@@ -65,7 +51,6 @@ class Decode:
         self._products = device.empty((requests, shape.width), np.float32)
         self._projected = device.empty((requests, shape.projected), np.float32)
         self._queries = device.zeros((requests, shape.heads, shape.key_width), BF16)
-        self._results = device.empty((requests, shape.key_width, config.array), BF16)
         self._seen = device.empty((requests, shape.heads_width), BF16)
         self._heads = device.empty((count, shape.heads_width), np.int8)
         self._gate_up = device.empty((1, 2 * shape.hidden), np.float32)
@@ -139,11 +124,8 @@ class Decode:
         else:
             queries_of_tokens[shape.group, shape.key_heads](*turns, self._queries, shape.group)
             keys_of_tokens[shape.key_heads](*turns, self._slots, keys, values, shape.heads)
-        arguments = [self._queries, keys, values, self._key_slots, self._mask, self._results]
-        self.device.stream.launch(self._attention_program, arguments, (self._attention_cores,))
-        rows_of_heads[shape.key_heads, requests](
-            self._results, self._seen.reshape(requests, shape.key_heads, shape.group, shape.head)
-        )
+        seen = self._seen.reshape(requests, shape.key_heads, shape.group, shape.head)
+        self._head_attention(self._queries, keys, values, self._key_slots, self._mask, seen)
         if requests < SIDE_BY_SIDE:
             lanes = self.device.config.array
             inputs = folded(self._seen, lanes), folded(self._heads, lanes)

@@ -13,6 +13,7 @@ from sley.runtime.kernels.token_attention.problem import key_block
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.checkpoint import Checkpoint
 from sley.runtime.llama.decode import Decode
+from sley.runtime.llama.head_attention import check_group
 from sley.runtime.llama.prompt import Prompt, padded
 from sley.runtime.llama.shape import LlamaShape
 from sley.runtime.llama.weights import LlamaWeights
@@ -110,5 +111,4 @@ def _check_fits(device: Device, shape: LlamaShape) -> None:
             f"tokens of {shape.width} elements and heads of {shape.head}; on the chip {name} both are multiples of "
             f"{2 * lanes}"
         )
-    if shape.heads > lanes:
-        raise BadRequest(f"{shape.heads} heads of queries; on the chip {name} there are at most {lanes}")
+    check_group(device, shape)

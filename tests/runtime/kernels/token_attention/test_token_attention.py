@@ -71,7 +71,7 @@ def run(p: TokenAttention, lengths: list[int], engine: str = MODEL) -> int:
 
 def problem(requests: int, keys: int, width: int, heads: int) -> TokenAttention:
     block = key_block(preset("base"), width)
-    return TokenAttention(requests, keys, width, heads, math.log2(math.e) / 8, block)
+    return TokenAttention(requests, keys, width, heads, width, heads * width, math.log2(math.e) / 8, block)
 
 
 @pytest.mark.parametrize(

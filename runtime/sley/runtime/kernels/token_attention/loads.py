@@ -35,7 +35,7 @@ def lists(w: Writer) -> None:
 def queries(w: Writer) -> None:
     """Of a request, transposed: rows for the elements of a head, a lane for each head."""
     k, p = w.k, w.problem
-    k.set(Unit.LOAD, mem_stride=2 * p.width, local_stride=0, chunk_stride=w.n)
+    k.set(Unit.LOAD, mem_stride=2 * p.head_step, local_stride=0, chunk_stride=w.n)
     with k.scratch("address row") as (address, row):
         pieces = _pieces(p.width // w.n)
         for first, count in pieces:
@@ -50,7 +50,7 @@ def queries(w: Writer) -> None:
                 wait=() if first else w.q_free,
                 signal=w.q_full if first + count == p.width // w.n else (),
             )
-    k.add(w.q, w.q, 2 * p.heads * p.width)
+    k.add(w.q, w.q, 2 * p.request_step)
     w.other(w.load_queries, w.at.queries, p.width)
 
 

@@ -25,7 +25,8 @@ class TokenAttention:
     ----------
     requests, keys: tokens, and keys that each may see, a multiple of ``block``.
     width: elements of the keys, or values, of a slot.
-    heads: of queries, each a lane. factor: what scores are multiplied by, in units of log2.
+    heads: of queries, each a lane. head_step, request_step: elements from a head's query to that of the next head, and
+        to that of the next request. factor: what scores are multiplied by, in units of log2.
     block: keys whose softmax is joined with those before, see ``key_block``; bits depend on it.
     cores: blocks of the grid, which take as many requests each.
     """
@@ -34,6 +35,8 @@ class TokenAttention:
     keys: int
     width: int
     heads: int
+    head_step: int
+    request_step: int
     factor: float
     block: int
     cores: int = 1

@@ -23,8 +23,9 @@ _BF16 = ElementType.BF16
 
 @lru_cache(maxsize=256)
 def token_attention_program(config: ChipConfig, problem: TokenAttention) -> Program:
-    """The program; its arguments are the addresses of queries [requests, heads, width] bfloat16, of each head zeros but
-    in the columns of its key head; keys and values [slots, width] bfloat16; where the keys of a request are [requests,
+    """The program; its arguments are the addresses of queries [requests, heads, width] bfloat16, which may be parts of
+    longer rows, of each head zeros but in the columns of its key head; keys and values [slots, width] bfloat16, of
+    slots of any size; where the keys of a request are [requests,
     keys] int32, in bytes from the first slot on; a mask [requests, keys], not 0 where there is a key; and the results
     [requests, width, N] bfloat16, of a head, a lane, the rows of its key head count.
 

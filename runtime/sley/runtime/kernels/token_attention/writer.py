@@ -20,11 +20,11 @@ class Writer:
     def __init__(self, k: KernelBuilder, config: ChipConfig, problem: TokenAttention, at: Placement) -> None:
         self.k, self.config, self.problem, self.at, self.n = k, config, problem, at, config.array
         p = problem
-        names = ("queries", "keys", "values", "lists", "mask", "out")
-        self.q, self.keys, self.values, self.lists, self.mask, self.out = (k.arg(name) for name in names)
+        self.q, self.keys, self.values = (k.arg(name, strided=True) for name in ("queries", "keys", "values"))
+        self.lists, self.mask, self.out = (k.arg(name) for name in ("lists", "mask", "out"))
         if p.cores > 1:
             own = p.requests // p.cores
-            steps = ((self.q, 2 * p.heads * p.width), (self.lists, 4 * p.keys), (self.mask, 4 * p.keys))
+            steps = ((self.q, 2 * p.request_step), (self.lists, 4 * p.keys), (self.mask, 4 * p.keys))
             with k.scratch("first") as (first,):
                 for register, step in (*steps, (self.out, 2 * self.n * p.width)):
                     k.mul(first, k.block[0], own * step)
