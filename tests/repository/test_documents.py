@@ -15,6 +15,7 @@ from page_code import LANGUAGES, MARKS, PAGES, ROOT, Block, check_commands, page
 
 from sley.abi.config import PRESETS
 from sley.sim.build.cache import cached
+from sley.sim.build.toolchain import run_tool
 
 EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
 
@@ -26,6 +27,8 @@ OWN_TESTS = {
 """Of pages whose code takes a compiler some time, and of which more is checked."""
 EXTRAS = {"docs/guides/networks.md": "onnx", "docs/guides/triton.md": "triton", "docs/guides/pytorch.md": "torch"}
 """Pages whose code needs an extra that ``test`` does not bring."""
+PROCESSES = ("docs/guides/pytorch.md",)
+"""Pages whose code changes a process for good: by a second device, for example."""
 
 
 def test_pages_with_tests_of_their_own() -> None:
@@ -44,13 +47,20 @@ def test_python(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caps
     code = tmp_path / "page.py"  # Amaranth takes names of signals from the source
     blocks = page_blocks(page, "python")
     code.write_text("\n".join(block.text for block in blocks).replace("fast:base", "model:base"))
+    if page in PROCESSES:
+        shown = run_tool([sys.executable, str(code)])
+    else:
+        _run_here(page, code)
+        shown = capsys.readouterr().out
+    assert shown or not any("\nprint(" in f"\n{block.text}" for block in blocks)
+    assert page != "README.md" or "[64 64 64" in shown
+
+
+def _run_here(page: str, code: Path) -> None:
     names = {"__name__": "page", "transport": MagicMock()} if page == "docs/guides/cocotb.md" else {"__name__": "page"}
     exec(compile(code.read_text(), str(code), "exec"), names)
     names.clear()
     gc.collect()  # Amaranth warns now of what a page shows and does not run
-    shown = capsys.readouterr().out
-    assert shown or not any("\nprint(" in f"\n{block.text}" for block in blocks)
-    assert page != "README.md" or "[64 64 64" in shown
 
 
 @pytest.mark.parametrize("page", PAGES)

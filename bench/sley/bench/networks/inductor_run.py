@@ -93,9 +93,9 @@ def difference(found: Tensor, right: Tensor) -> float:
 def cycles(step: Callable[[], Any]) -> int:
     """Of the device, for one run."""
     sley: Any = torch.sley
-    begin, end = sley.Event(), sley.Event()
+    begin, end = sley.Event(enable_timing=True), sley.Event(enable_timing=True)
     sley.synchronize()
     begin.record()
     step()
     end.record()
-    return int(begin.cycles(end))
+    return int(sley.cycles(begin, end))

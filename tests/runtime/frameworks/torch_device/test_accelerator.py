@@ -1,5 +1,7 @@
 """What PyTorch asks of any accelerator: ``torch.accelerator``, memory, pinned memory, profiles, autocast."""
 
+import gc
+
 import pytest
 
 from sley.abi.install import extra
@@ -14,6 +16,8 @@ def test_accelerator() -> None:
     """Its functions are those of ``torch.sley``."""
     assert torch.accelerator.current_accelerator().type == "sley"
     assert torch.accelerator.device_count() == 1
+    gc.collect()  # what other tests have left
+    torch.sley.synchronize()
     before = torch.accelerator.memory_allocated()
     x = torch.ones(100_000, device="sley")
     torch.accelerator.synchronize()
