@@ -30,7 +30,7 @@ PROMISED = {
     "attention 1024 x 1024 x 64": 665_000,
 }
 """Cycles that no change may exceed."""
-Case = tuple[Callable[[], None], Buffer, Any, float]
+Case = tuple[partial[None], Buffer, Any, float]
 """A call, its result, what that must be, and by how much it may be off beside a rounding."""
 
 

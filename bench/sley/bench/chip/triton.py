@@ -27,7 +27,7 @@ PROMISED = {"add 384 x 256": 1.0, "softmax 512 x 256": 1.0, "matmul 256 x 256 x 
 def launches(device: Device, tiles: dict[str, Case]) -> dict[str, tuple[Callable[[], None], Buffer]]:
     """Launches of the Triton kernels on the arguments of the tile kernels, and their results."""
     add, softmax, matmul = (TritonKernel((TEXTS / f"{name}.ttir").read_text()) for name in ("add", "softmax", "matmul"))
-    (x, y, _), (wide, _), (a, b, _) = (tiles[name][0].args for name in PROMISED)  # type: ignore[attr-defined]
+    (x, y, _), (wide, _), (a, b, _) = (tiles[name][0].args for name in PROMISED)
     sums, powers, products = (device.zeros(shape, BF16) for shape in ((384, 256), (512, 256), (256, 256)))
     calls = [
         (partial(add[384 * 256 // 1024], x, y, sums, 384 * 256), sums),

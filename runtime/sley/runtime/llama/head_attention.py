@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.program import Program
@@ -27,15 +26,14 @@ class _Part:
 class HeadAttention:
     """Of ``requests`` tokens, each with up to ``keys`` others, ``block`` of them at a time.
 
-    Each launch has whole key heads, and reads no others' columns. Raises ``BadRequest`` for more heads of queries for
-    one of keys than the chip has lanes, ``KernelError`` if a program has no room.
+    Each launch has whole key heads, so a key head has no more heads of queries than the chip has lanes; it reads no
+    others' columns. Raises ``KernelError`` if a program has no room.
     """
 
     def __init__(self, device: Device, shape: LlamaShape, requests: int, keys: int, block: int) -> None:
         config = device.config
         self._device, self._shape, self._requests = device, shape, requests
         self._cores = math.gcd(requests, config.cores)
-        check_group(device, shape)
         most = config.array // shape.group
         self._parts: list[_Part] = []
         for first in range(0, shape.key_heads, most):
@@ -69,12 +67,3 @@ class HeadAttention:
             arguments = [mine, keys[:, own], values[:, own], slots, mask, part.results]
             self._device.stream.launch(part.program, arguments, (self._cores,))
             rows_of_heads[own.stop - own.start, self._requests](part.results, seen[:, own])
-
-
-def check_group(device: Device, shape: LlamaShape) -> None:
-    """Raises ``BadRequest`` if the heads of queries of one of keys are more than the chip has lanes."""
-    name, lanes = device.config.name, device.config.array
-    if shape.group > lanes:
-        raise BadRequest(
-            f"{shape.group} heads of queries for each of keys; on the chip {name} there are at most {lanes}"
-        )

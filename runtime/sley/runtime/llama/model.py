@@ -13,7 +13,6 @@ from sley.runtime.kernels.token_attention.problem import key_block
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.checkpoint import Checkpoint
 from sley.runtime.llama.decode import Decode
-from sley.runtime.llama.head_attention import check_group
 from sley.runtime.llama.prompt import Prompt, padded
 from sley.runtime.llama.shape import LlamaShape
 from sley.runtime.llama.weights import LlamaWeights
@@ -111,4 +110,7 @@ def _check_fits(device: Device, shape: LlamaShape) -> None:
             f"tokens of {shape.width} elements and heads of {shape.head}; on the chip {name} both are multiples of "
             f"{2 * lanes}"
         )
-    check_group(device, shape)
+    if shape.group > lanes:
+        raise BadRequest(
+            f"{shape.group} heads of queries for each of keys; on the chip {name} there are at most {lanes}"
+        )

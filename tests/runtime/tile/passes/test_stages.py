@@ -1,5 +1,6 @@
 """Loops in stages: the vector unit's work between two products is issued a round ahead, and bits stay the same."""
 
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -130,7 +131,8 @@ def test_what_is_ahead(rounded: bool) -> None:
 def test_random_loops(base: Device, seed: int) -> None:
     """On the model, and by the checker of races and deadlocks."""
     kernel, arrays, constants, grid, buffer = drawn(seed)
-    agree(base, lambda: kernel.function(types_of(arrays), constants, grid), arrays, tile.Schedule(buffer=buffer))
+    function = partial(kernel.function, types_of(arrays), constants, grid)
+    agree(base, function, arrays, tile.Schedule(buffer=buffer))
 
 
 def test_enough_of_them_are_staged() -> None:
@@ -143,5 +145,5 @@ def test_random_loops_on_the_gateware() -> None:
     with Device.open("fast:base?memory=4M") as device:
         for seed in range(60, 80):
             kernel, arrays, constants, grid, buffer = drawn(seed)
-            schedule = tile.Schedule(buffer=buffer)
-            agree(device, lambda: kernel.function(types_of(arrays), constants, grid), arrays, schedule)  # noqa: B023
+            function = partial(kernel.function, types_of(arrays), constants, grid)
+            agree(device, function, arrays, tile.Schedule(buffer=buffer))

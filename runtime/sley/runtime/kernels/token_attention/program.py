@@ -63,9 +63,7 @@ def _scores(w: Writer) -> None:
         with k.if_(w.done, "==", 0):
             k.empty(Unit.MATRIX, wait=w.q_full)
         _fold(w, (query, key, sums), (w.block_rows, p.block), accumulate=False)
-        if folds > 1:
-            with k.loop(folds - 1):
-                _fold(w, (query, key, sums), (w.block_rows, p.block), accumulate=True)
+        _later_folds(w, folds, (query, key, sums), (w.block_rows, p.block))
         k.empty(Unit.MATRIX, signal=(w.k_free, w.s_done))
         with k.scratch("last") as (last,):
             k.mov(last, p.blocks - 1)
@@ -88,10 +86,17 @@ def _values(w: Writer) -> None:
             _fold(w, places, rows, accumulate=False)
         with k.if_(w.done, "!=", 0):
             _fold(w, places, rows, accumulate=True)
-        if folds > 1:
-            with k.loop(folds - 1):
-                _fold(w, places, rows, accumulate=True)
+        _later_folds(w, folds, places, rows)
         k.empty(Unit.MATRIX, signal=(w.v_free, w.o_done))
+
+
+def _later_folds(
+    w: Writer, folds: int, places: tuple[Register, Register, Register], rows: tuple[Register, int]
+) -> None:
+    """All but the first."""
+    if folds > 1:
+        with w.k.loop(folds - 1):
+            _fold(w, places, rows, accumulate=True)
 
 
 def _fold(

@@ -10,9 +10,11 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
@@ -82,18 +84,34 @@ class Access:
 
 @dataclass
 class Order:
-    """For the operations of one block, by their number: the channels that are signalled behind them, and that they
-    wait for.
-
-    ``counts``: signals of each channel in a round. ``pairs``: channels, with the operations that signal and wait.
-    ``when``: segments of the operations.
+    """Of one block. ``when``: segments of its operations. ``pairs``: channels, with the numbers of the operation behind
+    which they are signalled, and of the one that waits.
     """
 
     when: list[Segment]
     pairs: list[tuple[Channel, int, int]] = field(default_factory=list)
-    signals: dict[int, list[Channel]] = field(default_factory=dict)
-    waits: dict[int, list[Channel]] = field(default_factory=dict)
-    counts: dict[Channel, int] = field(default_factory=dict)
+
+    @cached_property
+    def signals(self) -> dict[int, list[Channel]]:
+        """By operations, what is signalled behind them."""
+        return _grouped((signal, channel) for channel, signal, _ in self.pairs)
+
+    @cached_property
+    def waits(self) -> dict[int, list[Channel]]:
+        """By operations, what they wait for."""
+        return _grouped((wait, channel) for channel, _, wait in self.pairs)
+
+    @cached_property
+    def counts(self) -> Counter[Channel]:
+        """Signals of each channel in a round."""
+        return Counter(channel for channel, *_ in self.pairs)
+
+
+def _grouped(pairs: Iterable[tuple[int, Channel]]) -> dict[int, list[Channel]]:
+    found: dict[int, list[Channel]] = {}
+    for number, channel in pairs:
+        found.setdefault(number, []).append(channel)
+    return found
 
 
 def accesses(op: Op, placement: Placement) -> Iterator[Access]:
@@ -181,9 +199,6 @@ def order(
         for late in sorted(latest):
             if latest[late] > last and (channel, late) not in implied:
                 last = latest[late]
-                result.signals.setdefault(last, []).append(channel)
-                result.waits.setdefault(late, []).append(channel)
-                result.counts[channel] = result.counts.get(channel, 0) + 1
                 result.pairs.append((channel, last, late))
     return result
 
