@@ -230,7 +230,7 @@ def test_bad_input(model: Device) -> None:
     [
         ({"operand_types": ("int8",)}, UnsupportedType, "int8 only"),
         ({"vector_functions": ("exp2",)}, UnsupportedType, "needs reciprocal"),
-        ({"vector_chains": 8}, UnsupportedType, "takes 14 chains"),
+        ({"vector_chains": 8}, UnsupportedType, "takes 12 chains"),
         ({"scratchpad_rows": 1024}, KernelError, "does not fit"),
         ({"accumulator_rows": 256}, KernelError, "does not fit"),
     ],

@@ -2,7 +2,7 @@
 
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value
+from sley.runtime.assembler.operands import ZERO, Register, Semaphores
 from sley.runtime.kernels.attention.loads import Loads
 from sley.runtime.kernels.attention.problem import Problem
 
@@ -38,7 +38,7 @@ class Products(Loads):
                     k.sub(groups, groups, first)
                     with k.loop(first):
                         k.matmul(0, 0, 0, wait=self.s_free)
-                    k.mul(rows, first, self.dim)
+                    k.mul(rows, first, self.q_rows)
                     k.add(q_fold, q_fold, rows)
                     k.mul(rows, first, place.block)
                     k.add(first_row, first_row, rows)
@@ -52,12 +52,14 @@ class Products(Loads):
                     if self.problem.causal:
                         k.mov(limit, seen)
                     with k.loop(groups):
-                        k.weights(weights, n, dtype=ElementType.BF16)
+                        k.weights(weights, n, dtype=self.problem.kind)
                         if self.problem.causal:
                             k.min(rows, count, limit)
                             k.add(limit, limit, n)
-                        self._product(k_fold, scores, rows if self.problem.causal else count, accumulate, wait, signal)
-                        k.add(weights, weights, self.dim)
+                        seen_keys = rows if self.problem.causal else count
+                        options = {"dtype": self.problem.kind, "wait": wait, "signal": signal}
+                        k.matmul(k_fold, scores, seen_keys, accumulate=accumulate, **options)
+                        k.add(weights, weights, self.q_rows)
                         k.add(scores, scores, place.block)
                 k.add(q_fold, q_fold, n)
                 k.add(k_fold, k_fold, place.block)
@@ -82,7 +84,7 @@ class Products(Loads):
     def sum_up(self) -> None:
         """Adds the step ``summed`` to the sums."""
         k, place, n = self.k, self.place, self.n
-        k.matmul(0, 0, 0, wait=(self.v_full, self.o_ready))
+        k.matmul(0, 0, 0, wait=self.o_ready if self.problem.integers else (self.v_full, self.o_ready))
         names = "left groups p_fold v_fold rows past"
         with k.scratch(names) as (left, groups, p_fold, v_fold, rows, past):
             self.count(left, self.summed)
@@ -111,7 +113,7 @@ class Products(Loads):
                         k.add(past, past, 1)
                     with k.loop(count if self.problem.causal else groups):
                         k.weights(weights, rows, dtype=ElementType.BF16, wait=wait)
-                        self._product(v_fold, sums, self.dim + 1, accumulate)
+                        k.matmul(v_fold, sums, self.dim + 1, accumulate=accumulate, dtype=ElementType.BF16)
                         k.add(weights, weights, place.block)
                         k.add(sums, sums, self.dim + 1)
 
@@ -125,11 +127,25 @@ class Products(Loads):
             k.sub(left, left, rows)
             with k.while_(ZERO, "<", left):
                 k.add(p_fold, p_fold, n)
-                k.add(v_fold, v_fold, self.dim + 1)
+                self._next_values(v_fold, p_fold)
                 k.min(rows, left, n)
                 fold(True, ())
                 k.sub(left, left, rows)
-        k.matmul(0, 0, 0, signal=(self.v_free, self.p_free, self.o_done))
+        done = (self.p_free, self.o_done)
+        k.matmul(0, 0, 0, signal=done if self.problem.integers else (self.v_free, *done))
+
+    def _next_values(self, v_fold: Register, p_fold: Register) -> None:
+        """To the next fold of V, that of a fold of P: of integers, odd folds are behind all even ones."""
+        k, n, rows, odd = self.k, self.n, self.dim + 1, self.place.v_slot // 2
+        if not self.problem.integers:
+            k.add(v_fold, v_fold, rows)
+            return
+        with k.scratch("step") as (step,):
+            k.and_(step, p_fold, n)  # slots of P begin at multiples of 2N
+            k.shr(step, step, n.bit_length() - 1)
+            k.mul(step, step, 2 * odd - rows)
+            k.add(step, step, rows - odd)
+            k.add(v_fold, v_fold, step)
 
     def _first_group(self, to: Register, seen: Register) -> None:
         """The first group that sees a key of a step."""
@@ -138,14 +154,3 @@ class Products(Loads):
         k.sub(to, to, seen)
         k.max(to, to, 0)
         k.shr(to, to, self.n.bit_length() - 1)
-
-    def _product(
-        self,
-        source: Register,
-        target: Register,
-        rows: Value,
-        accumulate: bool,
-        wait: Semaphores = (),
-        signal: Semaphores = (),
-    ) -> None:
-        self.k.matmul(source, target, rows, accumulate=accumulate, dtype=ElementType.BF16, wait=wait, signal=signal)
