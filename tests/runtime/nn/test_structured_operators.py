@@ -23,6 +23,7 @@ PROGRAMS = {
     "gelu",
     "global_avg_pool2d",
     "max_pool2d",
+    "quantized_attention",
     "rotary",
     "silu",
 }

@@ -147,7 +147,8 @@ def check_chip(config: ChipConfig, kind: np.dtype[Any]) -> None:
         )
     if config.vector_chains < _CHAINS[kind]:
         raise UnsupportedType(
-            f"attention of {kind} takes {_CHAINS[kind]} chains; the chip {config.name} holds {config.vector_chains}: take base or quad"
+            f"attention of {kind} takes {_CHAINS[kind]} chains; the chip {config.name} holds {config.vector_chains}: "
+            "take base or quad"
         )
 
 

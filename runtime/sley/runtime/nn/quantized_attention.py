@@ -48,10 +48,10 @@ def quantized_attention(
 ) -> Buffer:
     """softmax(scale · q · k^T + mask) · v for each head, of int8 that stands for (integer - zero point) · scale.
 
-    One program on all cores, which keeps no scores in memory, where it can: no mask, zero point 0 of q, as many heads of k as of q,
-    dim a multiple of two sides of the array, up to 8: on ``base`` 32, 64, 96 or 128. Scores are exact in int32; a
-    zero point of k changes nothing. Weights are bfloat16, the integers of v are exact in it, and sums are fp32. Else in
-    steps: scores float32 in memory, weights bfloat16.
+    One program on all cores, which keeps no scores in memory, where it can: no mask, zero point 0 of q, as many heads of
+    k as of q, dim a multiple of two sides of the array, up to 8: on ``base`` 32, 64, 96 or 128. Scores are exact in
+    int32; a zero point of k changes nothing. Weights are bfloat16, the integers of v are exact in it, and sums are
+    fp32. Else in steps: scores float32 in memory, weights bfloat16.
 
     Parameters
     ----------
@@ -78,8 +78,16 @@ def quantized_attention(
             raise UnsupportedType("a result of uint8 is for one program: take int8, with a zero point 128 less")
         ((q_one, k_one, v_one),) = heads
         return _in_steps(
-            grouped(q, k, v), mask, (q_one * k_one, v_one / to), (q_zero_point, v_zero_point, out_zero_point),
-            causal, scale, kind, q.shape, out, stream,
+            grouped(q, k, v),
+            mask,
+            (q_one * k_one, v_one / to),
+            (q_zero_point, v_zero_point, out_zero_point),
+            causal,
+            scale,
+            kind,
+            q.shape,
+            out,
+            stream,
         )
     if out is None:
         out = device.empty(q.shape, kind)
@@ -110,7 +118,7 @@ def _in_steps(
     (of_scores, of_results), (q_zero, v_zero, out_zero) = factors, zeros
     whole = (1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)) * of_scores
     if q_zero:
-        totals = sums.sum(k, -1, dtype=np.int32, stream=stream)
+        totals = sums.sum(k, -1, stream=stream)
         offset = mapped("attention", times, totals, -q_zero * whole, dtype=FP32, computed=FP32, stream=stream)
         mask = _besides(mask, offset[..., None, :], q, stream)
     more: Any = {"causal": causal, "scale": whole, "dtype": BF16, "stream": stream}

@@ -1,6 +1,7 @@
 """The products of an attention program: scores, K times Q transposed, and sums, V transposed times the weights."""
 
 from sley.abi.config import ChipConfig
+from sley.abi.instructions import Op
 from sley.abi.types import ElementType
 from sley.runtime.assembler.operands import ZERO, Register, Semaphores
 from sley.runtime.kernels.attention.loads import Loads
@@ -98,7 +99,7 @@ class Products(Loads):
                     k.mov(past, 1)
                     k.sub(past, past, seen)
 
-            def fold(accumulate: bool, wait: Semaphores) -> None:
+            def fold(accumulate: bool) -> None:
                 with k.scratch("weights sums count") as (weights, sums, count):
                     k.mov(weights, p_fold)
                     k.mov(sums, place.sums)
@@ -112,27 +113,38 @@ class Products(Loads):
                             k.add(sums, sums, skipped)
                         k.add(past, past, 1)
                     with k.loop(count if self.problem.causal else groups):
-                        k.weights(weights, rows, dtype=ElementType.BF16, wait=wait)
+                        k.weights(weights, rows, dtype=ElementType.BF16)
                         k.matmul(v_fold, sums, self.dim + 1, accumulate=accumulate, dtype=ElementType.BF16)
                         k.add(weights, weights, place.block)
                         k.add(sums, sums, self.dim + 1)
 
+            self._wait_for_weights(groups, past)
             k.min(rows, left, n)
-            goes_on = k.label("goes on")
+            more, behind = k.label("more"), k.label("behind")
             with self.if_first(self.summed):
-                fold(False, self.p_full)
-                k.jump(goes_on)
-            fold(True, self.p_full)
-            k.place(goes_on)
+                fold(False)
+                k.jump(behind)
+            k.place(more)
+            fold(True)
+            k.place(behind)
             k.sub(left, left, rows)
-            with k.while_(ZERO, "<", left):
-                k.add(p_fold, p_fold, n)
-                self._next_values(v_fold, p_fold)
-                k.min(rows, left, n)
-                fold(True, ())
-                k.sub(left, left, rows)
+            k.add(p_fold, p_fold, n)
+            self._next_values(v_fold, p_fold)
+            k.min(rows, left, n)
+            k.branch(Op.BLT, ZERO, left, more)
         done = (self.p_free, self.o_done)
         k.matmul(0, 0, 0, signal=done if self.problem.integers else (self.v_free, *done))
+
+    def _wait_for_weights(self, groups: Register, past: Register) -> None:
+        """Of all groups that see a key of the step."""
+        k = self.k
+        with k.scratch("count") as (count,):
+            k.mov(count, groups)
+            if self.problem.causal:
+                k.max(count, past, 0)
+                k.sub(count, groups, count)
+            with k.loop(count):
+                k.matmul(0, 0, 0, wait=self.p_full)
 
     def _next_values(self, v_fold: Register, p_fold: Register) -> None:
         """To the next fold of V, that of a fold of P: of integers, odd folds are behind all even ones."""
@@ -140,12 +152,11 @@ class Products(Loads):
         if not self.problem.integers:
             k.add(v_fold, v_fold, rows)
             return
-        with k.scratch("step") as (step,):
-            k.and_(step, p_fold, n)  # slots of P begin at multiples of 2N
-            k.shr(step, step, n.bit_length() - 1)
-            k.mul(step, step, 2 * odd - rows)
-            k.add(step, step, rows - odd)
-            k.add(v_fold, v_fold, step)
+        k.add(v_fold, v_fold, rows - odd)
+        with k.scratch("number") as (number,):
+            k.and_(number, p_fold, n)  # slots of P begin at multiples of 2N
+            with k.if_(number, "!=", 0):
+                k.add(v_fold, v_fold, 2 * odd - rows)
 
     def _first_group(self, to: Register, seen: Register) -> None:
         """The first group that sees a key of a step."""

@@ -127,10 +127,11 @@ class Softmax(Products):
             self.groups(groups, self.ended)
             k.mov(sums, place.sums)
             k.mov(row, place.out)
-            for _ in self.each_group(groups):
+            with k.loop(groups):
                 k.add(total, sums, self.dim)
                 self.vector(total, 0, 1, chain=self.reciprocal)
                 self.vector(sums, row, self.dim, chain=self.result, out=self.problem.result)
-                self.next_group((sums, self.dim + 1), (row, self.dim))
+                k.add(sums, sums, self.dim + 1)
+                k.add(row, row, self.dim)
         k.vector(0, 0, 0, signal=self.out_done)
         self.store_tile()
