@@ -48,8 +48,8 @@ def quantized_attention(
 ) -> Buffer:
     """softmax(scale · q · k^T + mask) · v for each head, of int8 that stands for (integer - zero point) · scale.
 
-    One program on all cores, which keeps no scores in memory, where it can: no mask, zero point 0 of q, as many heads of
-    k as of q, dim a multiple of two sides of the array, up to 8: on ``base`` 32, 64, 96 or 128. Scores are exact in
+    One program on all cores, which keeps no scores in memory, where it can: no mask, zero point 0 of q, as many heads
+    of k as of q, dim a multiple of two sides of the array, up to 8: on ``base`` 32, 64, 96 or 128. Scores are exact in
     int32; a zero point of k changes nothing. Weights are bfloat16, the integers of v are exact in it, and sums are
     fp32. Else in steps: scores float32 in memory, weights bfloat16.
 

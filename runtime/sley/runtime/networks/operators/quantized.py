@@ -10,7 +10,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.images import channels_first, channels_last, sides_of
-from sley.runtime.networks.operators.order import dense
+from sley.runtime.networks.operators.order import dense, reshaped
 from sley.runtime.networks.registry import operator
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.elements import plus
@@ -101,6 +101,57 @@ def dynamic_matmul(c: Compilation, node: Node, x: Buffer, w: Value, scale: Value
     values = (products, factors) if bias is None else (products, factors, c.array(bias))
     result = mapped("dynamic", _scaled if bias is None else _scaled_biased, *values, stream=c.stream)
     return result.reshape(*x.shape[:-1], weights.shape[-1])
+
+
+@operator("QuantizedAttention")
+def quantized_attention(c: Compilation, node: Node, q: Value, k: Value, v: Value, mask: Value | None = None) -> Buffer:
+    """softmax(scale · q · k^T + mask) · v of int8: [..., queries, dim], [..., keys, dim], or ``turned`` [..., dim,
+    keys], and [..., keys, dim], or [batch, rows, heads · dim] with ``heads`` of q and k."""
+    given = node.attributes
+    arrays = [c.array(value) for value in (q, k, v)]
+    if given["turned"]:
+        arrays[1] = arrays[1].mT
+    shape, heads = arrays[0].shape, given.get("heads")
+    if heads is None:
+        values = [reshaped(c, x, (1, *(1,) * (3 - x.ndim), *x.shape)[-4:]) if x.ndim < 4 else x for x in arrays]
+    else:
+        counts = (heads[0], heads[1], heads[1])
+        values = [_split_heads(c, x, count) for x, count in zip(arrays, counts, strict=True)]
+    values = [_as_heads(c, x) for x in values]
+    bias = None if mask is None else c.array(mask)
+    if bias is not None and bias.ndim < 4:
+        bias = bias.reshape(*(1,) * (4 - bias.ndim), *bias.shape)
+    out_scale = given.get("out_scale")
+    result = nn.quantized_attention(
+        *values,
+        *given["scales"],
+        out_scale,
+        bias,
+        q_zero_point=float(given["zeros"][0]),
+        v_zero_point=float(given["zeros"][1]),
+        out_zero_point=float(given.get("out_zero", 0)),
+        causal=bool(given["is_causal"]),
+        scale=given.get("scale"),
+        stream=c.stream,
+    )
+    if out_scale is None:
+        result = nn.cast(result, np.float32, stream=c.stream)
+    if heads is not None:
+        last = dense(c, result.transpose(0, 2, 1, 3))
+        return last.reshape(*last.shape[:2], -1)
+    return result if len(shape) == 4 else result.reshape(*shape[:-1], result.shape[-1])
+
+
+def _split_heads(c: Compilation, x: Buffer, count: int) -> Buffer:
+    """[batch, rows, heads · dim] as [batch, heads, rows, dim]."""
+    return reshaped(c, x, (*x.shape[:2], count, x.shape[2] // count)).transpose(0, 2, 1, 3)
+
+
+def _as_heads(c: Compilation, x: Buffer) -> Buffer:
+    """As attention takes it: elements of a row side by side, heads of all batches as far from each other."""
+    (batch, heads, _, _), (across, head, _, element) = x.shape, x.strides
+    plain = element == x.dtype.itemsize and (batch == 1 or heads == 1 or across == heads * head)
+    return x if plain else dense(c, x)
 
 
 def _scaled(product: Any, factor: Any) -> Any:

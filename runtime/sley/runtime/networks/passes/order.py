@@ -13,6 +13,7 @@ from sley.runtime.networks.passes.activation import fuse_activation
 from sley.runtime.networks.passes.batch_norm import fold_batch_norm
 from sley.runtime.networks.passes.bias import fuse_bias
 from sley.runtime.networks.passes.constants import Fold, fold_constants
+from sley.runtime.networks.passes.quantized.attentions import fuse_attentions
 from sley.runtime.networks.passes.quantized.averages import fuse_averages
 from sley.runtime.networks.passes.quantized.moves import move_integers
 from sley.runtime.networks.passes.quantized.products import fuse_products
@@ -32,6 +33,7 @@ QUANTIZED: dict[str, Pass] = {
     "standard": as_standard,
     "signed": make_signed,
     "moves": move_integers,
+    "attentions": fuse_attentions,
     "products": fuse_products,
     "sums": fuse_sums,
     "averages": fuse_averages,

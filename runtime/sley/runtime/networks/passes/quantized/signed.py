@@ -19,7 +19,7 @@ UINT8 = np.dtype(np.uint8)
 FLOAT_NUMBER, UINT8_NUMBER, INT8_NUMBER = 1, 2, 3
 """float32, uint8 and int8 in ONNX's numbers of types."""
 SHIFT = 128
-TAKE = (*MOVES, "QuantizedConv", "QuantizedMatMul", "QuantizedPool", "Region", "Clip")
+TAKE = (*MOVES, "QuantizedAttention", "QuantizedConv", "QuantizedMatMul", "QuantizedPool", "Region", "Clip")
 """Operators that take integers as they are; what this pass has made may come again, from a file."""
 
 
