@@ -17,6 +17,10 @@ from sley.runtime.networks.passes.attention import FoundAttention, attentions_of
 from sley.runtime.networks.passes.quantized.moves import ALONE
 from sley.runtime.networks.passes.quantized.parameters import INT8, dequantizer, makers_of, quantizer
 
+NEVER = -1e30
+"""What is added to scores that nobody sees is below: -infinity, or the lowest number, as exporters write it. Beside the
+score of a key that is seen, either gives a weight of 0."""
+
 
 def fuse_attentions(network: Network) -> Network:
     """Runs the pass."""
@@ -80,7 +84,7 @@ def _is_causal(mask: Array) -> bool:
     plain = mask.reshape(mask.shape[-2:])
     if mask.dtype == bool:
         return bool((plain == seen).all())
-    return bool((plain[seen] == 0).all() and np.isneginf(plain[~seen].astype(np.float32)).all())
+    return bool((plain[seen] == 0).all() and (plain[~seen] < NEVER).all())
 
 
 def _behind(network: Network, uses: dict[str, list[Node]], name: str) -> list[Node]:
