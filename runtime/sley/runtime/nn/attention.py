@@ -53,7 +53,7 @@ def attention(
     check_chip(device.config, BF16)
     _check_shapes(device.config, q, k, v)
     factor = checked_factor(scale, q.shape[-1])
-    return launch_attention(q, k, v, BF16, [factor], causal, out, stream)
+    return launch_attention(q, k, v, BF16, [float(factor)], causal, out, stream)
 
 
 def launch_attention(
@@ -98,7 +98,7 @@ def launch_attention(
     )
     temporary = device.empty((blocks, temporary_bytes(config, problem)), np.uint8)
     program = attention_program(config, problem)
-    (stream or device.stream).launch(program, [q, k, v, out, temporary, *map(float, numbers)], (blocks,))
+    (stream or device.stream).launch(program, [q, k, v, out, temporary, *numbers], (blocks,))
     return out
 
 

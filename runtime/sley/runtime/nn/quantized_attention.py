@@ -94,8 +94,8 @@ def quantized_attention(
     for number, (q_one, k_one, v_one) in enumerate(heads):
         part = slice(None) if len(heads) == 1 else slice(number, number + 1)
         factor = checked_factor((1 / math.sqrt(dim) if scale is None else scale) * q_one * k_one, dim)
-        share = np.float32(v_one / to)
-        numbers = factor, share, np.float32(out_zero_point - v_zero_point * float(share))
+        share = float(np.float32(v_one / to))
+        numbers = float(factor), share, float(np.float32(out_zero_point - v_zero_point * share))
         arrays = q[:, part], k[:, part], v[:, part]
         launch_attention(*arrays, kind, numbers, causal, out[:, part], stream)
     return out

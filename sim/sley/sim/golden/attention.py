@@ -81,8 +81,9 @@ def quantized_attention(
 def _of_heads(q: Array, k: Array, v: Array, group: int, causal: bool, head: Callable[..., Array]) -> Array:
     """Each head by itself, and, causal, each group of queries with the keys that its last one sees."""
     if q.ndim > 2:
-        heads = zip(*(x.reshape(-1, *x.shape[-2:]) for x in (q, k, v)), strict=True)
-        return np.stack([_of_heads(*one, group, causal, head) for one in heads]).reshape(q.shape)
+        rows = (x.reshape(-1, *x.shape[-2:]) for x in (q, k, v))
+        found = [_of_heads(a, b, c, group, causal, head) for a, b, c in zip(*rows, strict=True)]
+        return np.stack(found).reshape(q.shape)
     if not causal:
         return head(q, k, v, np.full(len(q), len(k)))
     parts = []
@@ -95,13 +96,13 @@ def _of_heads(q: Array, k: Array, v: Array, group: int, causal: bool, head: Call
 def _group(q: Array, k: Array, v: Array, last: Array, factor: np.uint32, key_block: int) -> Sums:
     """Queries that see keys up to ``last``; q and k of int8, or all of bf16."""
     integers = q.dtype == np.int8
-    maximum = np.full(len(q), _LEAST if integers else LOWEST)
+    maximum: Array = np.full(len(q), _LEAST if integers else LOWEST)
     sums: Bits | None = None
     for begin in range(0, len(k), key_block):
         keys, values = k[begin : begin + key_block], v[begin : begin + key_block]
-        scores = keys.astype(np.int32) @ q.T.astype(np.int32) if integers else bf16_sums(keys, q.T, None)
+        scores: Array = keys.astype(np.int32) @ q.T.astype(np.int32) if integers else bf16_sums(keys, q.T, None)
         seen = np.arange(begin, begin + len(keys))[:, None] <= last
-        highest = maximum
+        highest: Array = maximum
         for row in np.where(seen, scores, _LEAST if integers else _MINUS_INFINITY):
             highest = np.maximum(highest, row) if integers else float32.maximum(highest, row)
         weights = float32.to_bf16(_power(scores, highest, factor, seen))
@@ -114,7 +115,7 @@ def _group(q: Array, k: Array, v: Array, last: Array, factor: np.uint32, key_blo
     return sums[:-1], sums[-1]
 
 
-def _power(x: Bits, maximum: Bits, factor: np.uint32, seen: Array | None = None) -> Bits:
+def _power(x: Array, maximum: Array, factor: np.uint32, seen: Array | None = None) -> Bits:
     """2 to the power of (x - maximum) * factor; 0 of what is not seen."""
     if x.dtype == np.int32:
         difference = (x - maximum).astype(np.float32).view(np.uint32)

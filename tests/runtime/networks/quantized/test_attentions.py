@@ -78,9 +78,7 @@ def test_products_and_a_softmax(base: Device, form: str, dtype: Any, zeros: tupl
 @pytest.mark.parametrize("never", [None, -np.inf, float(np.finfo(np.float32).min)])
 def test_masks_and_results_of_float32(base: Device, never: float | None) -> None:
     shapes, causal = [(2, 2, 21, 32)] * 3, never is not None
-    mask = (
-        np.where(np.tri(21, dtype=bool), 0, -np.inf) if causal else np.random.default_rng(1).standard_normal((21, 21))
-    )
+    mask = np.where(np.tri(21, dtype=bool), 0, never) if causal else np.random.default_rng(1).standard_normal((21, 21))
     model = Model()
     y = in_steps(model, *operands(model, shapes, (0, 0, 0), INT8), "before", model.constant(mask, np.float32))
     made = model.made((y, np.float32))

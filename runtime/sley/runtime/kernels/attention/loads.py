@@ -82,8 +82,7 @@ class Loads(Emitter):
             k.set(Unit.LOAD, mem_stride=p.v.row, local_stride=p.dim + 1)
             first, size = (place.integers, place.integers_slot) if p.integers else (place.v, place.v_slot)
             self.slot(row, first, size)
-            ready = {"wait": self.v_free, "signal": self.v_full}
-            k.load(self.v_at, row, count, interleave=p.integers, transpose=True, **ready)
+            k.load(self.v_at, row, count, interleave=p.integers, transpose=True, wait=self.v_free, signal=self.v_full)
             k.add(self.v_at, self.v_at, place.block * p.v.row)
 
     def advance(self) -> None:

@@ -58,8 +58,15 @@ class Products(Loads):
                             k.min(rows, count, limit)
                             k.add(limit, limit, n)
                         seen_keys = rows if self.problem.causal else count
-                        options = {"dtype": self.problem.kind, "wait": wait, "signal": signal}
-                        k.matmul(k_fold, scores, seen_keys, accumulate=accumulate, **options)
+                        k.matmul(
+                            k_fold,
+                            scores,
+                            seen_keys,
+                            accumulate=accumulate,
+                            dtype=self.problem.kind,
+                            wait=wait,
+                            signal=signal,
+                        )
                         k.add(weights, weights, self.q_rows)
                         k.add(scores, scores, place.block)
                 k.add(q_fold, q_fold, n)

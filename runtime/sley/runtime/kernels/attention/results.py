@@ -35,8 +35,7 @@ class Results(Softmax):
                 k.set(Unit.STORE, run_bytes=left, chunk_stride=1)
                 k.store(self.temporary, row, 1, wait=self.out_done, signal=self.stored)
             k.set(Unit.LOAD, run_bytes=run_bytes, chunks=1, mem_stride=run_bytes, local_stride=n)
-            ready = {"wait": self.stored, "signal": self.back}
-            k.load(self.temporary, row, count, interleave=wide, transpose=True, **ready)
+            k.load(self.temporary, row, count, interleave=wide, transpose=True, wait=self.stored, signal=self.back)
             self.queries(left, self.ended)
             k.set(Unit.STORE, run_bytes=p.dim * p.result.bytes)
             k.set(Unit.STORE, chunk_stride=n, mem_stride=p.out.row, local_stride=1)

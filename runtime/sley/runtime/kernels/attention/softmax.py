@@ -27,8 +27,7 @@ class Softmax(Products):
             if problem.integers:
                 k.mov(row, place.integers + self.dim)
                 for half in range(2):
-                    ones = {"chain": self.ones, "out": ElementType.INT8, "out_half": half}
-                    self.vector(0, row, place.block // self.n, **ones)
+                    self.vector(0, row, place.block // self.n, chain=self.ones, out=ElementType.INT8, out_half=half)
             else:
                 k.mov(row, place.v + self.dim)
                 self.vector(0, row, 2 * place.block // self.n, chain=self.ones, out=ElementType.BF16)
@@ -85,9 +84,16 @@ class Softmax(Products):
             k.mul(count, count, self.dim + 1)
             self.slot(source, place.integers, place.integers_slot, other=half == 0)
             self.slot(target, place.v + half * place.v_slot // 2, place.v_slot, other=half == 0)
-            more = {"signal": self.v_free} if half else {"wait": self.v_full}
-            scratchpad = {"a_space": Space.SCRATCHPAD, "a_half": half}
-            self.vector(source, target, count, **scratchpad, out=ElementType.BF16, **more)
+            self.vector(
+                source,
+                target,
+                count,
+                a_space=Space.SCRATCHPAD,
+                a_half=half,
+                out=ElementType.BF16,
+                wait=() if half else self.v_full,
+                signal=self.v_free if half else (),
+            )
 
     def prepare_sums(self) -> None:
         """Before the step ``summed``: sums by the factor, or, if they are of another tile, to their results."""

@@ -121,19 +121,12 @@ def quantized_attention(c: Compilation, node: Node, q: Value, k: Value, v: Value
     bias = None if mask is None else c.array(mask)
     if bias is not None and bias.ndim < 4:
         bias = bias.reshape(*(1,) * (4 - bias.ndim), *bias.shape)
-    out_scale = given.get("out_scale")
-    result = nn.quantized_attention(
-        *values,
-        *given["scales"],
-        out_scale,
-        bias,
-        q_zero_point=float(given["zeros"][0]),
-        v_zero_point=float(given["zeros"][1]),
-        out_zero_point=float(given.get("out_zero", 0)),
-        causal=bool(given["is_causal"]),
-        scale=given.get("scale"),
-        stream=c.stream,
-    )
+    (query, key, value), (q_scale, k_scale, v_scale) = values, given["scales"]
+    more: Any = {"causal": bool(given["is_causal"]), "scale": given.get("scale"), "stream": c.stream}
+    out_scale, zeros = given.get("out_scale"), given["zeros"]
+    more |= {"q_zero_point": float(zeros[0]), "v_zero_point": float(zeros[1])}
+    more["out_zero_point"] = float(given.get("out_zero", 0))
+    result = nn.quantized_attention(query, key, value, q_scale, k_scale, v_scale, out_scale, bias, **more)
     if out_scale is None:
         result = nn.cast(result, np.float32, stream=c.stream)
     if heads is not None:

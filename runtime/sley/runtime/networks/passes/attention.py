@@ -101,10 +101,10 @@ class _Finder:
                 nodes.append(maker)
                 operand, scale = before[0], scale * before[1]
             operands.append(operand)
-        known = {*operands, last.inputs[1], mask} & set(self.network.constants) - {mask}
-        if scale <= 0 or known:
+        (q, k), v = operands, last.inputs[1]
+        if scale <= 0 or {q, k, v} & set(self.network.constants):
             return None
-        return FoundAttention(tuple(nodes[::-1]), *operands, last.inputs[1], mask, scale, False, True)
+        return FoundAttention(tuple(nodes[::-1]), q, k, v, mask, scale, False, True)
 
     def _maker(self, name: str) -> Node | None:
         """Of a value that nobody else uses."""

@@ -80,7 +80,7 @@ def _is_causal(mask: Array) -> bool:
     """Whether a mask lets query i see keys 0 to i."""
     if mask.ndim < 2 or any(side != 1 for side in mask.shape[:-2]):
         return False
-    seen = np.tri(*mask.shape[-2:], dtype=bool)
+    seen = np.tri(*mask.shape[-2:]) == 1
     plain = mask.reshape(mask.shape[-2:])
     if mask.dtype == bool:
         return bool((plain == seen).all())
