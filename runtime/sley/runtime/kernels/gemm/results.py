@@ -143,14 +143,7 @@ class Results(GemmEmitter):
     def _vector(self, rows: Value, columns: Value) -> None:
         """The epilogue, one column tile at a time."""
         k, t, epilogue, place = self.k, self.tiling, self.problem.epilogue, self.place
-        vector = partial(
-            k.vector,
-            dtype=self._sums,
-            bias=epilogue.bias,
-            scale=epilogue.scale,
-            relu=epilogue.relu,
-            out=epilogue.result,
-        )
+        vector = partial(k.vector, dtype=self._sums, out=epilogue.result, **self.to_results)
         halves = place.halves
         with k.scratch("tiles acc out value") as (tiles, acc, out, value):
             count = self._count(tiles, columns, self.config.array * halves)
