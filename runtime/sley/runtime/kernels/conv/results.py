@@ -1,6 +1,7 @@
 """The results of a convolution's program: the epilogue of a macro tile, and its way to memory."""
 
 from functools import partial
+from typing import Any
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space, VectorRow
@@ -127,7 +128,7 @@ class Results(Loads):
         """The epilogue, one column tile at a time."""
         k, p, t, place, epilogue = self.k, self.problem, self.tiling, self.place, self.problem.epilogue
         out = ElementType.FP32 if epilogue.residual else epilogue.result
-        vector = partial(k.vector, dtype=SUM_TYPES[p.dtype], out=out, **self.to_results)
+        vector: Any = partial(k.vector, dtype=SUM_TYPES[p.dtype], out=out, **self.to_results)
         with k.scratch("count acc made value") as (count, acc, made, value):
             tiles = self.tile_count
             if isinstance(tiles, Register):

@@ -92,63 +92,6 @@ def _parts(c: Compilation, value: Value, numbers: Sequence[int]) -> Buffer:
     return c.prepared(value, tuple(numbers), lambda: np.concatenate([host_parts(value)[n] for n in numbers], -1))
 
 
-@operator("MatMulInteger")
-def matmul_integer(
-    c: Compilation, node: Node, x: Value, y: Value, x_zero: Value | None = None, y_zero: Value | None = None
-) -> Buffer:
-    return centred_product(c, x, y, x_zero, y_zero)
-
-
-def centred_product(c: Compilation, x: Value, y: Value, x_zero: Value | None, y_zero: Value | None) -> Buffer:
-    """(x - x_zero) · (y - y_zero) of int8 in int32: the product, less sums of rows and columns times zero points."""
-    left, right = c.array(x), c.array(y)
-    total = nn.matmul(left, right, stream=c.stream)
-    inner = left.shape[-1]
-    zeros = [_zero(c, zero, row) for zero, row in ((x_zero, False), (y_zero, True))]
-    if zeros[1] is not None:
-        rows = nn.sum(left, -1, True, stream=c.stream)
-        total = nn.sub(total, nn.mul(rows, zeros[1], stream=c.stream), stream=c.stream)
-    if zeros[0] is not None:
-        columns = nn.sum(right, -2, True, stream=c.stream)
-        if zeros[1] is not None:
-            columns = nn.sub(columns, nn.mul(zeros[1], inner, stream=c.stream), stream=c.stream)
-        total = nn.sub(total, nn.mul(columns, zeros[0], stream=c.stream), stream=c.stream)
-    return total
-
-
-def _zero(c: Compilation, zero: Value | None, row: bool) -> Buffer | None:
-    """A zero point as int32 that is broadcast: one for all, for each row of the left or each column of the right."""
-    if zero is None or (isinstance(zero, np.ndarray) and not zero.any()):
-        return None
-    array = nn.cast(c.array(zero), np.int32, stream=c.stream)
-    if array.size == 1:
-        return array.reshape(1, 1)
-    if array.ndim == 1:
-        return array.reshape(1, -1) if row else array.reshape(-1, 1)
-    return array
-
-
-@operator("QLinearMatMul")
-def qlinear_matmul(
-    c: Compilation,
-    node: Node,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value,
-    y: Value,
-    y_scale: Value,
-    y_zero: Value,
-    scale: Value,
-    zero: Value,
-) -> Buffer:
-    total = centred_product(c, x, y, x_zero, y_zero)
-    product = nn.mul(c.array(x_scale), c.array(y_scale), stream=c.stream)
-    factor = nn.div(product, c.array(scale), stream=c.stream)
-    shift = nn.cast(c.array(zero), np.float32, stream=c.stream)
-    wide = nn.mul(nn.cast(total, np.float32, stream=c.stream), factor, stream=c.stream)
-    return nn.cast(nn.add(wide, shift, stream=c.stream), np.int8, stream=c.stream)
-
-
 DETERMINANTS = 4
 """The largest matrices whose determinants are computed, by expansion along rows."""
 

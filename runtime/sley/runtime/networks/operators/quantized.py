@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from sley.runtime.device.buffer import Buffer
+from sley.runtime.kernels.sums_to_results import adds_zero_points
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.images import channels_first, channels_last, sides_of
@@ -16,6 +17,7 @@ from sley.runtime.nn import operators as nn
 from sley.runtime.nn.elements import plus
 from sley.runtime.nn.gemm import gemm
 from sley.runtime.nn.mapping import FP32, INT8, mapped
+from sley.runtime.nn.quantization import ROUNDING
 
 
 @operator("QuantizedConv")
@@ -50,7 +52,7 @@ def quantized_conv(
         groups=node.attributes.get("group", 1),
         **more,
     )
-    return channels_first(result)
+    return channels_first(_as_result(c, node, result))
 
 
 def _with_residual(
@@ -87,7 +89,16 @@ def quantized_matmul(
     """Rows of int8 by int8 weights [inputs, outputs]."""
     rows, weights = dense(c, c.array(x)), c.array(w)
     result = gemm(rows.reshape(-1, rows.shape[-1]), weights, **_epilogue(c, node, bias, scale))
-    return result.reshape(*rows.shape[:-1], weights.shape[-1])
+    return _as_result(c, node, result).reshape(*rows.shape[:-1], weights.shape[-1])
+
+
+def _as_result(c: Compilation, node: Node, x: Buffer) -> Buffer:
+    """What a chip that adds no zero points has left real, as int8: the same bits."""
+    if str(x.dtype) == node.attributes["result"]:
+        return x
+    whole = nn.add(x, ROUNDING, stream=c.stream)
+    at = node.attributes["zero_point"] - ROUNDING
+    return mapped("zero_point", plus, whole, at, dtype=INT8, computed=FP32, stream=c.stream)
 
 
 @operator("DynamicMatMul")
@@ -156,12 +167,17 @@ def _scaled_biased(product: Any, factor: Any, bias: Any) -> Any:
 
 
 def _epilogue(c: Compilation, node: Node, bias: Value | None, scale: Value | None) -> dict[str, Any]:
+    if scale is None:
+        return {"dtype": np.dtype(node.attributes["result"]), "stream": c.stream}
     factor = c.known(node, scale, "the scale")
+    zero = node.attributes.get("zero_point", 0)
+    added = adds_zero_points(c.device.config)
     return {
         "bias": None if bias is None else c.array(bias),
         "scale": factor.item() if factor.size == 1 else c.array(factor),
         "relu": bool(node.attributes.get("relu", 0)),
-        "dtype": np.dtype(node.attributes["result"]),
+        "dtype": np.dtype(np.float32 if zero and not added else node.attributes["result"]),
+        "zero_point": zero if added else 0,
         "stream": c.stream,
     }
 

@@ -13,6 +13,7 @@ from sley.runtime.networks.passes.activation import fuse_activation
 from sley.runtime.networks.passes.batch_norm import fold_batch_norm
 from sley.runtime.networks.passes.bias import fuse_bias
 from sley.runtime.networks.passes.constants import Fold, fold_constants
+from sley.runtime.networks.passes.quantized.activations import fuse_activations
 from sley.runtime.networks.passes.quantized.attentions import fuse_attentions
 from sley.runtime.networks.passes.quantized.averages import fuse_averages
 from sley.runtime.networks.passes.quantized.moves import move_integers
@@ -35,6 +36,7 @@ QUANTIZED: dict[str, Pass] = {
     "moves": move_integers,
     "attentions": fuse_attentions,
     "products": fuse_products,
+    "activations": fuse_activations,
     "sums": fuse_sums,
     "averages": fuse_averages,
 }
