@@ -121,28 +121,43 @@ def quantize(c: Compilation, node: Node, x: Buffer, scale: Value, zero: Value | 
     zero_type = np.dtype(np.uint8) if zero is None else zero.dtype
     if zero_type != np.int8:
         raise UnsupportedOperator(f"{node}: to {zero_type}; the device quantises to int8")
-    return nn.quantize(x, _along(c, node, scale, x), _along(c, node, zero, x), stream=c.stream)
+    view = _in_blocks(c, node, x, scale)
+    result = nn.quantize(view, _along(c, node, scale, x), _along(c, node, zero, x), stream=c.stream)
+    return result.reshape(*x.shape)
 
 
 @operator("DequantizeLinear")
 def dequantize(c: Compilation, node: Node, x: Buffer, scale: Value, zero: Value | None = None) -> Buffer:
-    factor = _along(c, node, scale, x)
-    return nn.dequantize(x, factor, 0.0 if zero is None else _along(c, node, zero, x), stream=c.stream)
+    view, factor = _in_blocks(c, node, x, scale), _along(c, node, scale, x)
+    result = nn.dequantize(view, factor, 0.0 if zero is None else _along(c, node, zero, x), stream=c.stream)
+    return result.reshape(*x.shape)
+
+
+def _in_blocks(c: Compilation, node: Node, x: Buffer, scale: Value) -> Buffer:
+    """x with the axis of scales of blocks as two, of which the second is that of a block."""
+    size = node.attributes.get("block_size", 0)
+    if not size:
+        return x
+    axis = node.attributes.get("axis", 1) % x.ndim
+    if scale.shape[axis] * size != x.shape[axis]:
+        raise UnsupportedOperator(f"{node}: {x.shape[axis]} elements in blocks of {size}; the device has whole blocks")
+    return reshaped(c, x, (*x.shape[:axis], scale.shape[axis], size, *x.shape[axis + 1 :]))
 
 
 def _along(c: Compilation, node: Node, value: Value | None, x: Buffer) -> Operand:
     """Scales or zero points, one or one for each element of an axis."""
-    if node.attributes.get("block_size", 0):
-        raise UnsupportedOperator(f"{node}: scales of blocks")
     assert value is not None
+    blocks = bool(node.attributes.get("block_size", 0))
     if isinstance(value, np.ndarray):
-        if value.size == 1:
+        if value.size == 1 and not blocks:
             return float(value.item())
         value = value.astype(np.float32)
     array = c.array(value) if value.dtype == np.float32 else nn.cast(c.array(value), np.float32, stream=c.stream)
-    if array.size == 1:
+    if array.size == 1 and not blocks:
         return array.reshape(*(1 for _ in x.shape))
     axis = node.attributes.get("axis", 1) % x.ndim
+    if blocks:
+        return array.reshape(*array.shape[: axis + 1], 1, *array.shape[axis + 1 :])
     return array.reshape(*(array.size if number == axis else 1 for number in range(x.ndim)))
 
 

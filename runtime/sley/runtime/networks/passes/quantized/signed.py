@@ -49,7 +49,8 @@ class _Signed:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.constants, self.types = dict(network.constants), dict(network.types)
-        self.shifted = {name for name, type in network.inputs.items() if type.dtype == UINT8}
+        given = {name: type for name, type in network.inputs.items() if name not in network.constants}
+        self.shifted = {name for name, type in given.items() if type.dtype == UINT8}
         self.refused: list[str] = []
 
     def run(self) -> Network:
