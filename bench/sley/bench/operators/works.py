@@ -217,9 +217,10 @@ MACS = {
     "linear_backward": 2 * ROWS * COLUMNS**2,
     "matmul": ROWS * COLUMNS**2,
     "matmul_backward": 2 * ROWS * COLUMNS**2,
+    "quantized_attention": 3 * HEADS * TOKENS * TOKENS * WIDTH // 2,
     "scaled_dot_product_attention": 2 * HEADS * TOKENS * TOKENS * WIDTH,
 }
-"""Multiplications of bfloat16 that the array must make."""
+"""Multiplications of bfloat16 that the array must make; two of int8 count as one."""
 
 
 def names() -> list[str]:

@@ -75,10 +75,16 @@ def test_products_and_a_softmax(base: Device, form: str, dtype: Any, zeros: tupl
     near(made, given, network(**given)[y], 0)
 
 
-@pytest.mark.parametrize("never", [None, -np.inf, float(np.finfo(np.float32).min)])
-def test_masks_and_results_of_float32(base: Device, never: float | None) -> None:
-    shapes, causal = [(2, 2, 21, 32)] * 3, never is not None
-    mask = np.where(np.tri(21, dtype=bool), 0, never) if causal else np.random.default_rng(1).standard_normal((21, 21))
+LOWEST = float(np.finfo(np.float32).min)
+
+
+@pytest.mark.parametrize(("below", "never"), [(1, None), (0, -np.inf), (0, LOWEST), (1, -np.inf), (0, -50.0)])
+def test_masks_and_results_of_float32(base: Device, below: int, never: float | None) -> None:
+    """Zeros, and what nobody sees above the diagonal, are a causal mask; all others are added."""
+    shapes, causal = [(2, 2, 21, 32)] * 3, below == 0 and never in (-np.inf, LOWEST)
+    mask = np.random.default_rng(1).standard_normal((21, 21)) * below
+    if never is not None:
+        mask = np.where(np.tri(21) == 1, mask, never)
     model = Model()
     y = in_steps(model, *operands(model, shapes, (0, 0, 0), INT8), "before", model.constant(mask, np.float32))
     made = model.made((y, np.float32))
