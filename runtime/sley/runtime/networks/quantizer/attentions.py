@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sley.runtime.networks.graph import Array, Network, Node
-from sley.runtime.networks.passes.attention import FoundAttention, attentions_of
+from sley.runtime.networks.passes.attention_forms import FoundAttention, attentions_of
 from sley.runtime.networks.passes.constants import Fold
 from sley.runtime.networks.quantizer.evaluation import signal_to_noise
 from sley.runtime.networks.quantizer.layers import operands_of

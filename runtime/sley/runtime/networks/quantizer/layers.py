@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sley.runtime.networks.graph import Array, Network, Node
-from sley.runtime.networks.passes.attention import FoundAttention
+from sley.runtime.networks.passes.attention_forms import FoundAttention
 from sley.runtime.networks.passes.quantized.parameters import makers_of
 
 SAME = (

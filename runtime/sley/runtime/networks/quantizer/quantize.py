@@ -10,7 +10,7 @@ import numpy as np
 
 from sley.driver import BadRequest
 from sley.runtime.networks.graph import Array, Network, Node
-from sley.runtime.networks.passes.attention import FoundAttention
+from sley.runtime.networks.passes.attention_forms import FoundAttention
 from sley.runtime.networks.passes.batch_norm import fold_batch_norm
 from sley.runtime.networks.passes.constants import Fold, fold_constants
 from sley.runtime.networks.passes.subgraphs import inline_subgraphs

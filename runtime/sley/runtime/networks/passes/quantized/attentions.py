@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from sley.runtime.networks.graph import Array, Network, Node, TensorType
-from sley.runtime.networks.passes.attention import FoundAttention, attentions_of
+from sley.runtime.networks.passes.attention_forms import FoundAttention, attentions_of
 from sley.runtime.networks.passes.quantized.moves import ALONE
 from sley.runtime.networks.passes.quantized.parameters import INT8, dequantizer, makers_of, quantizer
 
