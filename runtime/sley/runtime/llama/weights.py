@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
-from sley.runtime.kernels.few_rows.program import FewRows, few_rows_program
-from sley.runtime.kernels.few_rows.weights import pack
-from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows, Source
 from sley.runtime.kernels.many_rows.program import many_rows_program
+from sley.runtime.kernels.many_rows.weights import pack
 from sley.runtime.llama.checkpoint import Checkpoint, Floats, Layer
 from sley.runtime.llama.shape import LlamaShape
 
@@ -43,8 +42,39 @@ class Norm:
 
 
 @dataclass(frozen=True)
+class Tokens:
+    """What a product of few tokens takes.
+
+    Attributes
+    ----------
+    values: [parts · tokens, inputs] int8, high parts first; or [tokens, inputs] float32, with ``inverses``. scales: of
+    tokens [tokens, 1]. inverses: what tokens of float32 are multiplied by to be int8 [tokens, 1], in ``parts``. norm:
+    weights that they are multiplied by before.
+    """
+
+    values: Buffer
+    scales: Buffer
+    inverses: Buffer | None = None
+    norm: Norm | None = None
+    parts: int = 2
+
+    @property
+    def source(self) -> Source:
+        """How the program takes them."""
+        if self.inverses is None:
+            return Source.INT8
+        return Source.FLOATS if self.norm is None else Source.NORMED
+
+    @property
+    def others(self) -> list[Buffer]:
+        """Arguments behind all others."""
+        norms = [] if self.norm is None else [self.norm.weights]
+        return [] if self.inverses is None else [self.inverses, *norms]
+
+
+@dataclass(frozen=True)
 class Linear:
-    """On a device: weights of int8 as the array takes them, see ``few_rows.weights``; scales [1, outputs] float32."""
+    """On a device: weights of int8 as the array takes them, see ``many_rows.weights``; scales [1, outputs] float32."""
 
     packed: Buffer
     scales: Buffer
@@ -61,15 +91,24 @@ class Linear:
         packed = device.array(pack(device.config, numbers))
         return cls(packed, device.array(scales[None]))
 
-    def of_tokens(self, x: Buffer, scales: Buffer, out: Buffer) -> None:
-        """out [tokens, outputs] float32 = x [parts · tokens, inputs] int8, with the scales of tokens, of few tokens."""
-        device, rows = Device.of(x), out.shape[0]
-        shape = rows, x.shape[0] // rows, self.packed.shape[0], x.shape[1]
-        if rows > 1:
-            program = many_rows_program(device.config, ManyRows(*shape))
-        else:
-            program = few_rows_program(device.config, FewRows(*shape))
-        device.stream.launch(program, [x, scales, self.packed, self.scales, out], (1,))
+    def of_tokens(self, x: Tokens, out: Buffer) -> None:
+        """out [tokens, outputs] float32 = products of few tokens."""
+        self._tokens(Ending.SCALED, x, [out])
+
+    def gated_tokens(self, x: Tokens, out: Buffer, next_scales: Buffer, inverses: Buffer) -> None:
+        """As ``gated``, of few tokens."""
+        self._tokens(Ending.GATED, x, [out, next_scales, inverses])
+
+    def added_tokens(
+        self, x: Tokens, out: Buffer, next_scales: Buffer, inverses: Buffer, norm: Norm, epsilon: float
+    ) -> None:
+        """As ``added``, of few tokens."""
+        self._tokens(Ending.ADDED, x, [out, next_scales, inverses, norm.magnitudes], epsilon)
+
+    def _tokens(self, ending: Ending, x: Tokens, results: list[Buffer], epsilon: float = 0.0) -> None:
+        shape = x.scales.shape[0], x.parts, self.packed.shape[0], x.values.shape[1]
+        problem = ManyRows(*shape, ending, epsilon, source=x.source)
+        self._launch(problem, [x.values, x.scales, self.packed, self.scales, *results, *x.others])
 
     def of_prompt(self, x: Buffer, scales: Buffer, out: Buffer) -> None:
         """The same of many tokens, a multiple of 64."""
