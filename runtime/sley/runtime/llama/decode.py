@@ -12,7 +12,7 @@ from sley.runtime.device.device import Device
 from sley.runtime.kernels.token_attention.problem import key_block
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.head_attention import HeadAttention
-from sley.runtime.llama.kernels.heads import heads_of_token, keys_of_tokens, queries_of_tokens
+from sley.runtime.llama.kernels.heads import heads_of_token, heads_of_tokens
 from sley.runtime.llama.kernels.layout import flat, folded
 from sley.runtime.llama.kernels.residual import embed, norm_scales, rows_quantised
 from sley.runtime.llama.weights import LlamaWeights, Norm, Tokens
@@ -121,12 +121,18 @@ class Decode:
         keys, values = self.cache.keys[number], self.cache.values[number]
         heads, requests = shape.heads + 2 * shape.key_heads, self.requests
         projected = self._projected.reshape(requests, heads, shape.head)
-        turns = projected, weights.cosines, weights.sines, self._positions
-        if requests < SIDE_BY_SIDE:
-            heads_of_token[requests](*turns, self._slots, self._queries, keys, values, shape.key_heads)
-        else:
-            queries_of_tokens[shape.group, shape.key_heads](*turns, self._queries, shape.group)
-            keys_of_tokens[shape.key_heads](*turns, self._slots, keys, values, shape.heads)
+        heads_of = heads_of_token if requests == 1 else heads_of_tokens
+        heads_of[1](
+            projected,
+            weights.cosines,
+            weights.sines,
+            self._positions,
+            self._slots,
+            self._queries,
+            keys,
+            values,
+            shape.key_heads,
+        )
         seen = self._seen.reshape(requests, shape.key_heads, shape.group, shape.head)
         self._head_attention(self._queries, keys, values, self._key_slots, self._mask, seen)
         if requests < SIDE_BY_SIDE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
+from sley.runtime.kernels.many_rows.placement import place
 from sley.runtime.kernels.many_rows.problem import Ending, ManyRows, Source
 from sley.runtime.kernels.many_rows.program import many_rows_program
 from sley.runtime.kernels.many_rows.weights import pack
@@ -92,8 +93,23 @@ class Linear:
         return cls(packed, device.array(scales[None]))
 
     def of_tokens(self, x: Tokens, out: Buffer) -> None:
-        """out [tokens, outputs] float32 = products of few tokens."""
-        self._tokens(Ending.SCALED, x, [out])
+        """out [tokens, outputs] float32 = products of few tokens. Many outputs are several launches, each with as many
+        as have the scales of all in the accumulators: loaded beside the weights, they would take a twentieth longer."""
+        n, blocks = Device.of(x.values).config.array, self.packed.shape[0]
+        each = self._resident_blocks(x)
+        for first in range(0, blocks, each):
+            outputs = slice(first * n, (first + each) * n)
+            part = Linear(self.packed[first : first + each], self.scales[:, outputs])
+            part._tokens(Ending.SCALED, x, [out[:, outputs]], width=out.shape[1])
+
+    def _resident_blocks(self, x: Tokens) -> int:
+        """Blocks of outputs of a launch: all, or a part of them that is resident, if any is."""
+        config, blocks = Device.of(x.values).config, self.packed.shape[0]
+        problem = self._problem_of(Ending.SCALED, x)
+        for pieces in range(1, blocks + 1):
+            if blocks % pieces == 0 and place(config, replace(problem, blocks=blocks // pieces)).resident:
+                return blocks // pieces
+        return blocks
 
     def gated_tokens(self, x: Tokens, out: Buffer, next_scales: Buffer, inverses: Buffer) -> None:
         """As ``gated``, of few tokens."""
@@ -105,10 +121,16 @@ class Linear:
         """As ``added``, of few tokens."""
         self._tokens(Ending.ADDED, x, [out, next_scales, inverses, norm.magnitudes], epsilon)
 
-    def _tokens(self, ending: Ending, x: Tokens, results: list[Buffer], epsilon: float = 0.0) -> None:
-        shape = x.scales.shape[0], x.parts, self.packed.shape[0], x.values.shape[1]
-        problem = ManyRows(*shape, ending, epsilon, source=x.source)
+    def _tokens(
+        self, ending: Ending, x: Tokens, results: list[Buffer], epsilon: float = 0.0, width: int | None = None
+    ) -> None:
+        problem = self._problem_of(ending, x, epsilon=epsilon, width=width)
         self._launch(problem, [x.values, x.scales, self.packed, self.scales, *results, *x.others])
+
+    def _problem_of(self, ending: Ending, x: Tokens, **more: Any) -> ManyRows:
+        """Of few tokens."""
+        shape = x.scales.shape[0], x.parts, self.packed.shape[0], x.values.shape[1]
+        return ManyRows(*shape, ending, source=x.source, **more)
 
     def of_prompt(self, x: Buffer, scales: Buffer, out: Buffer) -> None:
         """The same of many tokens, a multiple of 64."""

@@ -51,6 +51,7 @@ class ManyRows:
     apart: rows from the high part of a token to its low part, and of TURNED from a head of the result to the next one;
         by default ``tokens``.
     head, turned: elements of a head; heads that are turned.
+    width: elements from a row of the result to the next one, if it has more than these outputs; not of TURNED.
     source: what the rows are made of; those that are not INT8 are a single band of one core.
     """
 
@@ -64,6 +65,7 @@ class ManyRows:
     apart: int | None = None
     head: int = 0
     turned: int = 0
+    width: int | None = None
     source: Source = Source.INT8
 
     @property

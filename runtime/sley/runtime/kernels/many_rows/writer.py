@@ -34,7 +34,7 @@ class Writer:
         self.k, self.config, self.problem, self.at = k, config, problem, at
         self.n, p = config.array, problem
         turns = p.ending is Ending.TURNED
-        self.pitch = 4 * self.n * p.groups
+        self.pitch = 4 * (p.width or self.n * p.groups)
         self.band_bytes = (p.blocks if turns else p.groups) * at.block_rows * config.row_bytes
         self.block_bytes = at.block_rows * config.row_bytes
         names = ["x", "scales", "weights", "factors", "out"]
@@ -43,7 +43,7 @@ class Writer:
         names += ["cosines", "sines"] if turns else []
         names += ["x_inverses"] if p.source is not Source.INT8 else []
         names += ["x_norm"] if p.source is Source.NORMED else []
-        args = {name: k.arg(name, strided=turns and name == "out") for name in names}
+        args = {name: k.arg(name, strided=name == "out" and (turns or p.width is not None)) for name in names}
         self.x, self.scales, self.weights = args["x"], args["scales"], args["weights"]
         self.factors, self.out = args["factors"], args["out"]
         self.next_scales, self.inverses = args.get("next_scales"), args.get("inverses")
