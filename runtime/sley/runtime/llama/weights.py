@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
+from sley.runtime.errors import KernelError
 from sley.runtime.kernels.many_rows.placement import place
 from sley.runtime.kernels.many_rows.problem import Ending, ManyRows, Source
 from sley.runtime.kernels.many_rows.program import many_rows_program
 from sley.runtime.kernels.many_rows.weights import pack
 from sley.runtime.llama.checkpoint import Checkpoint, Floats, Layer
+from sley.runtime.llama.kernels.quantised import to_int8
 from sley.runtime.llama.shape import LlamaShape
+from sley.runtime.tile.choices import cdiv
 
 SMALLEST = float(2.0**-100)
 
@@ -66,6 +69,17 @@ class Tokens:
             return Source.INT8
         return Source.FLOATS if self.norm is None else Source.NORMED
 
+    def as_int8(self) -> Tokens:
+        """The same, made int8 by a launch of its own."""
+        assert self.inverses is not None
+        count, width = self.values.shape
+        q = Device.of(self.values).empty((self.parts * count, width), np.int8)
+        norm = None if self.norm is None else self.norm.weights
+        to_int8[lambda rows, columns: (cdiv(width, columns), cdiv(count, rows))](
+            self.values, norm, self.inverses, q, self.parts
+        )
+        return Tokens(q, self.scales, parts=self.parts)
+
     @property
     def others(self) -> list[Buffer]:
         """Arguments behind all others."""
@@ -96,6 +110,7 @@ class Linear:
         """out [tokens, outputs] float32 = products of few tokens. Many outputs are several launches, each with as many
         as have the scales of all in the accumulators: loaded beside the weights, they would take a twentieth longer."""
         n, blocks = Device.of(x.values).config.array, self.packed.shape[0]
+        x = self._fitting(Ending.SCALED, x)
         each = self._resident_blocks(x)
         for first in range(0, blocks, each):
             outputs = slice(first * n, (first + each) * n)
@@ -124,8 +139,19 @@ class Linear:
     def _tokens(
         self, ending: Ending, x: Tokens, results: list[Buffer], epsilon: float = 0.0, width: int | None = None
     ) -> None:
+        x = self._fitting(ending, x)
         problem = self._problem_of(ending, x, epsilon=epsilon, width=width)
         self._launch(problem, [x.values, x.scales, self.packed, self.scales, *results, *x.others])
+
+    def _fitting(self, ending: Ending, x: Tokens) -> Tokens:
+        """x, or made int8 before, if its program has no room for so many tokens of float32."""
+        if x.source is Source.INT8:
+            return x
+        try:
+            place(Device.of(x.values).config, self._problem_of(ending, x))
+        except KernelError:
+            return x.as_int8()
+        return x
 
     def _problem_of(self, ending: Ending, x: Tokens, **more: Any) -> ManyRows:
         """Of few tokens."""
