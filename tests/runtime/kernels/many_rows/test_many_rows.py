@@ -25,6 +25,10 @@ CASES = [
     (16, 1, 32, 32, Ending.SCALED),
     (8, 2, 64, 100, Ending.SCALED),
     (3, 1, 48, 32, Ending.SCALED),
+    (1, 1, 16, 1, Ending.SCALED),
+    (1, 2, 336, 97, Ending.SCALED),
+    (17, 1, 48, 40, Ending.SCALED),
+    (1, 2, 96, 64, Ending.ADDED),
     (5, 2, 64, 64, Ending.GATED),
     (2, 2, 64, 64, Ending.ADDED),
     (64, 1, 48, 31, Ending.SCALED),
@@ -145,6 +149,24 @@ def test_tokens_of_floats(tokens: int, parts: int, outputs: int, inputs: int, en
     run(ManyRows(tokens, parts, outputs // 16, inputs, ending, EPSILON, source=source))
 
 
+def test_tokens_on_the_gateware() -> None:
+    """The same bits, and the cycles of the model."""
+    p = ManyRows(2, 2, 4, 48, Ending.ADDED, EPSILON, source=Source.NORMED)
+    assert run(p, "fast:base?memory=8M") == run(p, f"{MODEL}&cycles=on")
+
+
+def test_extremes() -> None:
+    """The largest sums there are do not wrap."""
+    x, w = np.full((2, 1536), -128, np.int8), np.full((16, 1536), -128, np.int8)
+    p = ManyRows(1, 2, 1, 1536)
+    with Device.open(MODEL) as device:
+        ones = [device.full((1, size), 1.0, np.float32) for size in (1, 16)]
+        out = device.empty((1, 16), np.float32)
+        arguments = [device.array(x), ones[0], device.array(pack(device.config, w)), ones[1], out]
+        device.stream.launch(many_rows_program(device.config, p), arguments)
+        assert (out.numpy() == 129 * 128 * 128 * 1536).all()
+
+
 def test_cores() -> None:
     """Cores take as many tokens each."""
     for ending in (Ending.SCALED, Ending.GATED, Ending.ADDED):
@@ -172,6 +194,10 @@ def test_refused() -> None:
         place(base, ManyRows(64, 1, 3, 32, Ending.ADDED))
     with pytest.raises(KernelError, match="heads of 48 elements"):
         place(base, ManyRows(64, 1, 6, 32, Ending.TURNED, head=48, turned=1))
+    with pytest.raises(KernelError, match=r"rows of 40 in fp32 for 1 cores.* a multiple of 16"):
+        place(base, ManyRows(1, 2, 4, 40, source=Source.FLOATS))
+    with pytest.raises(KernelError, match="128 tokens of 1 parts"):
+        place(base, ManyRows(128, 1, 4, 576, source=Source.NORMED))
     with pytest.raises(KernelError, match="150 tokens of 1 parts"):
         place(base, ManyRows(150, 1, 4, 32))
 
