@@ -188,6 +188,17 @@ def test_zeros() -> None:
         assert ((scales.numpy() > 0) & (scales.numpy() < 1e-20)).all()
 
 
+@pytest.mark.parametrize("source", [Source.FLOATS, Source.NORMED])
+def test_places_of_floats(source: Source) -> None:
+    """What becomes int8 ends in its half of the accumulators, and pieces are all of a token."""
+    for tokens in (1, 2, 3, 5, 8, 16):
+        for inputs in (16, 80, 576, 1536):
+            at = place(preset("base"), ManyRows(tokens, 2, 8, inputs, Ending.ADDED, source=source))
+            rows = tokens * at.piece + 1 + tokens + (at.piece if source is Source.NORMED else 0)
+            assert at.floats + rows <= at.half
+            assert inputs // 16 % at.piece == 0
+
+
 def test_refused() -> None:
     base = preset("base")
     with pytest.raises(KernelError, match=r"a norm over 48 outputs.* a multiple of 32"):
