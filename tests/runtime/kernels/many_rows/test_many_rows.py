@@ -1,5 +1,7 @@
 """Products of many rows of int8 with packed weights and what becomes of them, bit by bit."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -191,12 +193,11 @@ def test_zeros() -> None:
 @pytest.mark.parametrize("source", [Source.FLOATS, Source.NORMED])
 def test_places_of_floats(source: Source) -> None:
     """What becomes int8 ends in its half of the accumulators, and pieces are all of a token."""
-    for tokens in (1, 2, 3, 5, 8, 16):
-        for inputs in (16, 80, 576, 1536):
-            at = place(preset("base"), ManyRows(tokens, 2, 8, inputs, Ending.ADDED, source=source))
-            rows = tokens * at.piece + 1 + tokens + (at.piece if source is Source.NORMED else 0)
-            assert at.floats + rows <= at.half
-            assert inputs // 16 % at.piece == 0
+    for tokens, blocks, inputs in product(range(1, 17), range(2, 64, 6), (16, 80, 576, 1536)):
+        at = place(preset("base"), ManyRows(tokens, 2, blocks, inputs, Ending.ADDED, source=source))
+        rows = tokens * at.piece + 1 + tokens + (at.piece if source is Source.NORMED else 0)
+        assert at.floats + rows <= at.half
+        assert inputs // 16 % at.piece == 0
 
 
 def test_refused() -> None:
