@@ -12,6 +12,7 @@ from sley.hw.stream.prefetch import PrefetchFIFO
 from sley.hw.stream.wide import WideFIFO
 from sley.hw.testing.coverage import Coverage, stream_states, watch_streams
 from sley.hw.testing.parameters import rejects
+from sley.hw.testing.simulation.engine import QuickEngine
 from sley.hw.testing.streams import StreamBench
 
 COVERAGE = Coverage(
@@ -75,7 +76,7 @@ def test_same_cycles(queue: type[StreamFIFO], depth: int) -> None:
                 assert not ctx.get(dut.o.valid) or ctx.get(dut.o.payload) == ctx.get(plain.o.payload)
                 await ctx.tick()
 
-    simulator = Simulator(m)
+    simulator = Simulator(m, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(drive)
     simulator.run()
