@@ -60,6 +60,7 @@ def test_every_bit(op: BinaryOp, kind: ElementType) -> None:
     assert not len(wrong), [tuple(f"{v[k]:#010x}" for v in (x, y, got, expected)) for k in wrong[:5]]
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize("op", sorted(set(range(32)) - set(LOGIC_OPS)))
 def test_idle(op: int) -> None:
     """Other operations, and codes that are none, leave 0."""

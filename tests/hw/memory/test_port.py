@@ -155,7 +155,7 @@ FAULTY = range(2000, 2100)
 """The last reads and the first writes."""
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("config", [NANO, EDGE, QUAD], ids=lambda c: c.name)
 @pytest.mark.parametrize(
     ("idle", "pause", "gap", "latency"),
@@ -237,6 +237,7 @@ def test_more_than_may_be_in_flight(config: ChipConfig, source: tuple[int, int])
     assert asked[PORT_READS - 1] < 300 < asked[PORT_READS + 4]
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("config", [NANO, QUAD], ids=lambda c: c.name)
 @pytest.mark.parametrize("seed", range(6))
 def test_drain(seed: int, config: ChipConfig) -> None:

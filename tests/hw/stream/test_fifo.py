@@ -28,6 +28,7 @@ COVERAGE = Coverage(
 QUEUES = pytest.mark.parametrize("queue", [StreamFIFO, PrefetchFIFO, WideFIFO])
 
 
+@pytest.mark.some(36)
 @QUEUES
 @pytest.mark.parametrize("more", [0, 1, 3, 14, 16, 30])
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.0, 0.6), (0.6, 0.0), (0.4, 0.4)])
