@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from amaranth.hdl import Cat, DriverConflict, Module, Signal, signed
+from amaranth.hdl import Cat, ClockDomain, DriverConflict, Module, Signal, signed
 from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator
 from design_batch import Batch
@@ -38,7 +38,8 @@ def seen_by_testbenches(engine: Any, vcd: Path) -> list[Any]:
     m.submodules.memory = memory = Memory(shape=4, depth=4, init=[5, 6])
     write, read = memory.write_port(), memory.read_port(domain="comb")
     m.d.comb += [total.eq(a + b), write.addr.eq(1), write.data.eq(a), read.addr.eq(1), row.eq(read.data)]
-    m.d.sync += below.eq(below + 1)
+    held = Signal(4)
+    m.d.sync += [below.eq(below + 1), held.eq(a)]
     seen: list[Any] = []
 
     async def first(ctx: Any) -> None:
@@ -47,8 +48,9 @@ def seen_by_testbenches(engine: Any, vcd: Path) -> list[Any]:
         seen.append((ctx.get(total), ctx.get(b), ctx.get(row)))
         seen.append(await ctx.tick().sample(total, below, row))
         ctx.set(below, 9)
+        ctx.set(held, 1)
         ctx.set(b, 2)
-        seen.append(await ctx.tick().sample(total, below, row))
+        seen.append((await ctx.tick().sample(total, below, row, held), ctx.get(held)))
         await ctx.delay(0.1e-6)
         ctx.set(b[1:], 1)
         with pytest.raises(DriverConflict):
@@ -102,6 +104,32 @@ def test_testbenches_see_the_same(tmp_path: Path) -> None:
     expected, shown = map(waveform, files)
     moving = {moment for moment, values in expected.items() if values}
     assert {moment: shown[moment] for moment in moving} == {moment: expected[moment] for moment in moving}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_reset_without_a_clock(engine: Any) -> None:
+    domain, count, reset = ClockDomain("other", async_reset=True), Signal(4, init=5), Signal()
+    m = Module()
+    m.domains += domain
+    m.d.comb += domain.rst.eq(reset)
+    m.d.other += count.eq(count + 1)
+    seen = []
+
+    async def bench(ctx: Any) -> None:
+        await ctx.tick("other").repeat(3)
+        seen.append(ctx.get(count))
+        ctx.set(reset, 1)
+        seen.append(ctx.get(count))
+        await ctx.tick("other")
+        ctx.set(reset, 0)
+        await ctx.tick("other")
+        seen.append(ctx.get(count))
+
+    simulator = Simulator(m, engine=engine)
+    simulator.add_clock(1e-6, domain="other")
+    simulator.add_testbench(bench)
+    simulator.run()
+    assert seen == [8, 5, 6]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
