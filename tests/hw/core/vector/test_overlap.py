@@ -208,7 +208,6 @@ class Sequence:
             self.written = Space.ACCUMULATOR if out_is_word else Space.SCRATCHPAD, windows[-1]
 
 
-@pytest.mark.some(2)
 @pytest.mark.parametrize(
     ("grant", "one_bank", "idle", "pause"), [(1.0, False, 0, 0), (0.8, True, 0.1, 0.3), (0.5, False, 0, 0.7)]
 )
