@@ -87,7 +87,6 @@ class WriterBench(StreamBench):
             quiet = quiet + 1 if done else 0
 
 
-@pytest.mark.some(4)
 @pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
 @pytest.mark.parametrize("idle", [0.0, 0.4])
 @pytest.mark.parametrize("pause", [0.0, 0.5])
@@ -111,7 +110,7 @@ def test_every_length(offset: int) -> None:
     assert bytes(bench.memory.data) == bench.expected
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
 @pytest.mark.parametrize("stress", [0.0, 0.4])
 @pytest.mark.parametrize("cut", [False, True])
