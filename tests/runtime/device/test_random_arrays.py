@@ -44,7 +44,7 @@ ArrayWorld.coverage = COVERAGE
 @pytest.mark.parametrize(
     ("machine", "scripts"),
     [
-        *((ArrayRules, 20), (StreamRules, 25), (EventRules, 40)),
+        *((ArrayRules, 20), (StreamRules, 25), (EventRules, 80)),
         *(pytest.param(*case, marks=pytest.mark.slow) for case in ((StreamRules, 60), (EventRules, 120))),
     ],
 )
