@@ -73,6 +73,7 @@ def test_head_dimensions(model: Device, dim: int) -> None:
     check(model, operands(dim, (1, 2, 70, dim), 150), causal=dim % 32 == 0)
 
 
+@pytest.mark.some(6)
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize(("shape", "keys"), [((2, 3, 50, 64), 50), ((1, 5, 7, 64), 33), ((3, 1, 113, 128), 65)])
 @pytest.mark.parametrize("chip", ["base", "quad"])
