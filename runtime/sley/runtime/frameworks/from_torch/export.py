@@ -15,6 +15,7 @@ from sley.driver import BadRequest
 from sley.runtime.frameworks.from_onnx.importer import read_model
 from sley.runtime.frameworks.from_torch.gradients import decompositions
 from sley.runtime.frameworks.from_torch.missing import missing_operators
+from sley.runtime.frameworks.from_torch.translations import OPSET, TABLE
 from sley.runtime.networks.graph import Network
 from sley.runtime.networks.registry import UnsupportedOperator
 
@@ -39,7 +40,14 @@ def read_graph(graph: torch.nn.Module, arguments: Sequence[Any]) -> Network:
 def _read(module: torch.nn.Module, arguments: Sequence[Any], what: Any) -> Network:
     with _quiet():
         try:
-            program = torch.onnx.export(what, tuple(arguments), dynamo=True, verbose=False)
+            program = torch.onnx.export(
+                what,
+                tuple(arguments),
+                dynamo=True,
+                verbose=False,
+                opset_version=OPSET,
+                custom_translation_table=dict(TABLE),
+            )
         except Exception as error:  # of any kind, as it comes from the exporter
             missing = _missing(what, arguments)
             if missing:
@@ -48,6 +56,8 @@ def _read(module: torch.nn.Module, arguments: Sequence[Any], what: Any) -> Netwo
             cause: BaseException = error
             while cause.__cause__ is not None:
                 cause = cause.__cause__
+            if isinstance(cause, UnsupportedOperator):
+                raise cause from None
             text = str(cause).strip().splitlines() or [type(cause).__name__]
             raise BadRequest(f"PyTorch cannot export {type(module).__name__}: {text[0]}") from error
     assert program is not None
