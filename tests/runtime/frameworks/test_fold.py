@@ -5,12 +5,14 @@ import pytest
 
 pytest.importorskip("onnx")
 
-from sley.runtime.frameworks.from_onnx.fold import fold  # noqa: E402
-from sley.runtime.networks.graph import Node  # noqa: E402
-from sley.runtime.networks.registry import UnsupportedOperator  # noqa: E402
+from sley.runtime.frameworks.from_onnx.fold import fold
+from sley.runtime.networks.graph import Node
+from sley.runtime.networks.registry import UnsupportedOperator
 
 
-@pytest.mark.parametrize(("shape", "numbers", "axis"), [((3, 70), (3, 5), 1), ((70, 4), (2, 3), 0), ((2, 3, 65), (1, 3, 7), -1)])
+@pytest.mark.parametrize(
+    ("shape", "numbers", "axis"), [((3, 70), (3, 5), 1), ((70, 4), (2, 3), 0), ((2, 3, 65), (1, 3, 7), -1)]
+)
 def test_elements_by_numbers(shape: tuple[int, ...], numbers: tuple[int, ...], axis: int) -> None:
     """Long axes, shorter other ones, and numbers from the end."""
     random = np.random.default_rng(1)

@@ -99,7 +99,10 @@ def test_functions_without_a_graph_are_named() -> None:
         return x
 
     torch._dynamo.reset()
-    with torch.no_grad(), pytest.warns(GraphBreak, match=r"function has no graph.*test_torch_translations.py:\d+: Dynamic"):
+    with (
+        torch.no_grad(),
+        pytest.warns(GraphBreak, match=r"function has no graph.*test_torch_translations.py:\d+: Dynamic"),
+    ):
         torch.compile(function, backend="sley", dynamic=False)(torch.ones(2, 3))
 
 

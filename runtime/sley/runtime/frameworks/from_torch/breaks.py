@@ -42,7 +42,9 @@ def name_breaks(backend: Callable[..., Any]) -> None:
         error = sys.exc_info()[1]
         if isinstance(error, Unsupported) and not compilation["one_graph"]:
             name = compilation["code"].co_name
-            found.append(f"{name} has no graph, and runs operator by operator{_place(error.real_stack)}: {_first_line(error)}")
+            found.append(
+                f"{name} has no graph, and runs operator by operator{_place(error.real_stack)}: {_first_line(error)}"
+            )
         for text in dict.fromkeys(found):
             warnings.warn(text, GraphBreak, stacklevel=2)
 
@@ -64,7 +66,10 @@ def name_breaks(backend: Callable[..., Any]) -> None:
 def _compilation() -> dict[str, Any] | None:
     """What Dynamo knows of the function that it compiles now: the variables of its ``_compile``."""
     frame = sys._getframe(1)
-    while frame is not None and (frame.f_code.co_name, frame.f_code.co_filename) != ("_compile", convert_frame.__file__):
+    while frame is not None and (frame.f_code.co_name, frame.f_code.co_filename) != (
+        "_compile",
+        convert_frame.__file__,
+    ):
         frame = frame.f_back  # type: ignore[assignment]
     return None if frame is None else frame.f_locals
 

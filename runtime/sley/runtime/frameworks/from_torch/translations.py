@@ -50,9 +50,7 @@ def _sees_some(mask: Any) -> Any:
     return op.Greater(largest, op.CastLike(op.Constant(value_float=none), largest))
 
 
-def scatter_reduce(
-    self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True
-) -> Any:
+def scatter_reduce(self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Any:
     """The exporter's own, but a mean, of which it keeps the last element."""
     if reduce != "mean":
         return aten_scatter_reduce(self, dim, index, src, reduce, include_self)
@@ -78,7 +76,9 @@ def lstm(
 ) -> Any:
     """The exporter's own, which does not see that states are projected."""
     if hx[0].shape[-1] != hx[1].shape[-1]:
-        raise UnsupportedOperator(f"LSTM with proj_size={hx[0].shape[-1]}; ONNX has none with projections: run it eager")
+        raise UnsupportedOperator(
+            f"LSTM with proj_size={hx[0].shape[-1]}; ONNX has none with projections: run it eager"
+        )
     return aten_lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
