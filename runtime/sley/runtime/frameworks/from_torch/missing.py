@@ -24,6 +24,7 @@ def missing_operators(
     is no public part of it. ``read``: makes a network of a graph and of what it is called with."""
     registry = _registration.ONNXRegistry.from_torchlib(OPSET)
     graph = _fx_passes.decompose_with_registry(program, registry).graph_module
+    graph = _fx_passes.remove_assertion_nodes(graph)
     graph.graph.set_codegen(CodeGen())
     first, *_ = graph.graph.nodes
     found: dict[str, str] = {}

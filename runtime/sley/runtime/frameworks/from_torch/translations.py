@@ -29,16 +29,17 @@ def scaled_dot_product_attention(
     """Attention of ONNX, but that a query that sees no key has 0, as in PyTorch, and not NaN."""
     if dropout_p:
         raise UnsupportedOperator(f"attention with a dropout of {dropout_p}: leave it out of what is compiled")
-    front = 4 - len(query.shape)
-    if front < 0:
-        raise UnsupportedOperator(f"attention of {len(query.shape)} axes; it has batch, heads, steps and elements")
-    if front:
-        axes = op.Constant(value_ints=list(range(front)))
-        query, key, value = (op.Unsqueeze(one, axes) for one in (query, key, value))
+    sides, (keys, width) = list(query.shape), value.shape[-2:]
+    if len(sides) != 4:  # further axes are part of the batch
+        heads = sides[-3] if len(sides) > 3 else 1
+        query, key, value = (_reshaped(one, [-1, heads, *one.shape[-2:]]) for one in (query, key, value))
+        if attn_mask is not None:
+            every = op.Expand(attn_mask, _constant(value_ints=[*sides[:-1], keys]))
+            attn_mask = _reshaped(every, [-1, heads, sides[-2], keys], attn_mask.dtype)
     result, *_ = op.Attention(query, key, value, attn_mask, is_causal=int(is_causal), scale=scale)
     if attn_mask is not None:
-        result = op.Where(_sees_some(attn_mask), result, op.CastLike(op.Constant(value_float=0.0), result))
-    return op.Squeeze(result, axes) if front else result
+        result = op.Where(_sees_some(attn_mask), result, _like(result, 0.0))
+    return result if len(sides) == 4 else _reshaped(result, [*sides[:-1], width])
 
 
 def _sees_some(mask: Any) -> Any:
@@ -46,20 +47,35 @@ def _sees_some(mask: Any) -> Any:
     amounts, none = mask, -float("inf")
     if mask.dtype == ir.DataType.BOOL:
         amounts, none = op.Cast(mask, to=ir.DataType.FLOAT), 0.0
-    largest = op.ReduceMax(amounts, op.Constant(value_ints=[-1]), keepdims=1)
-    return op.Greater(largest, op.CastLike(op.Constant(value_float=none), largest))
+    largest = op.ReduceMax(amounts, _constant(value_ints=[-1]), keepdims=1)
+    return op.Greater(largest, _like(largest, none))
+
+
+def _constant(**value: Any) -> Any:
+    return op.Constant(**value)
+
+
+def _like(x: Any, number: float) -> Any:
+    """A number of the type of x."""
+    return op.CastLike(_constant(value_float=number), x)
+
+
+def _reshaped(x: Any, shape: Sequence[int], dtype: Any = None) -> Any:
+    """``dtype``: of x, if the exporter does not know it."""
+    result = op.Reshape(x, _constant(value_ints=list(shape)))
+    result.dtype = dtype or x.dtype
+    return result
 
 
 def scatter_reduce(self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool = True) -> Any:
     """The exporter's own, but a mean, of which it keeps the last element."""
     if reduce != "mean":
         return aten_scatter_reduce(self, dim, index, src, reduce, include_self)
-    zero = op.CastLike(op.Constant(value_float=0.0), self)
-    ones = op.Expand(op.CastLike(op.Constant(value_float=1.0), self), op.Shape(index))
-    count = op.ScatterElements(op.Expand(zero, op.Shape(self)), index, ones, axis=dim, reduction="add")
+    zero, one = _like(self, 0.0), _like(self, 1.0)
+    ones, none = op.Expand(one, op.Shape(index)), op.Expand(zero, op.Shape(self))
+    count = op.ScatterElements(none, index, ones, axis=dim, reduction="add")
     started = self if include_self else op.Where(op.Greater(count, zero), zero, self)
     total = op.ScatterElements(started, index, src, axis=dim, reduction="add")
-    one = op.CastLike(op.Constant(value_float=1.0), self)
     return op.Div(total, op.Add(count, one) if include_self else op.Max(count, one))
 
 
