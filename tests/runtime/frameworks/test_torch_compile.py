@@ -176,3 +176,22 @@ def test_missing_operators_are_listed() -> None:
     with torch.no_grad(), pytest.raises(Exception, match=r"(?s)bessel_j1.*bessel_i0e") as raised:
         torch.compile(function, backend="sley", dynamic=False)(torch.randn(3, device="sley"))
     assert raised.type is UnsupportedOperator
+
+
+def test_all_that_is_missing_is_listed_with_its_place() -> None:
+    """What ONNX does not have, of one result and of two, and behind it what the device does not have."""
+    torch._dynamo.reset()
+
+    def function(x: Any) -> Any:
+        y = torch.special.bessel_j1(x)
+        values, places = torch.kthvalue(y, 2)
+        return values.sum() + torch.randn_like(x), places
+
+    line = function.__code__.co_firstlineno
+    lines = [
+        rf"prims.bessel_j1.default 'bessel_j1' at \".*test_torch_compile.py\", line {line + 1}",
+        rf"aten.kthvalue.default 'kthvalue' at \".*test_torch_compile.py\", line {line + 2}",
+        r"RandomNormalLike 'node_randn_like': no such operator on the device",
+    ]
+    with torch.no_grad(), pytest.raises(UnsupportedOperator, match=r"cannot be translated:\n  " + r"\n  ".join(lines)):
+        torch.compile(function, backend="sley", dynamic=False)(torch.randn(2, 3, device="sley"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,8 @@ FIRST = {"DequantizeLinear": 19, "QuantizeLinear": 19}
 
 def fold(node: Node, inputs: Sequence[NDArray[Any] | None]) -> list[NDArray[Any]]:
     """The outputs of an operator whose inputs are known. Raises ``UnsupportedOperator``."""
+    if node.operator in OURS:
+        return [OURS[node.operator](node, *inputs)]
     attributes = {
         name: numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
         for name, value in node.attributes.items()
@@ -38,3 +40,16 @@ def fold(node: Node, inputs: Sequence[NDArray[Any] | None]) -> list[NDArray[Any]
         return [np.asarray(value) for value in ReferenceEvaluator(model).run(None, given)]
     except Exception as error:  # of any kind, as it comes from the reference implementation
         raise UnsupportedOperator(f"{node}: onnx cannot compute it of constants: {error}") from None
+
+
+def gather_elements(node: Node, x: NDArray[Any], numbers: NDArray[Any]) -> NDArray[Any]:
+    axis = node.attributes.get("axis", 0) % x.ndim
+    inside = x[tuple(slice(None) if n == axis else slice(0, side) for n, side in enumerate(numbers.shape))]
+    try:
+        return np.take_along_axis(inside, numbers, axis)
+    except (IndexError, ValueError) as error:
+        raise UnsupportedOperator(f"{node} takes elements that its input of shape {x.shape} lacks: {error}") from None
+
+
+OURS: dict[str, Callable[..., NDArray[Any]]] = {"GatherElements": gather_elements}
+"""Operators that onnx 1.19 computes wrong: of more than 32 elements along the axis it takes the first number alone."""

@@ -7,7 +7,6 @@ the device ``sley`` stay there; those of the host are written to the device, and
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from sley.driver import BadRequest
 from sley.runtime.frameworks.from_onnx.fold import fold
 from sley.runtime.frameworks.from_torch.bound import BoundNetwork
+from sley.runtime.frameworks.from_torch.breaks import GraphBreak, name_breaks
 from sley.runtime.frameworks.from_torch.export import read_graph, read_module
 from sley.runtime.frameworks.from_torch.graphs import Fixed, make_dense, split
 from sley.runtime.frameworks.torch_device import engine as torch_engine
@@ -29,11 +29,8 @@ from sley.runtime.networks.compilation import CompiledNetwork, compile_network
 
 torch.backends.mha.set_fastpath_enabled(False)  # one operator for a transformer's layer, which no exporter takes apart
 
+__all__ = ["CompiledGraph", "GraphBreak", "compile_graph"]
 OPTIONS = ("engine", "precision")
-
-
-class GraphBreak(UserWarning):
-    """A model that is compiled in parts: what is between them runs operator by operator."""
 
 
 def compile_graph(
@@ -47,7 +44,6 @@ def compile_graph(
     unknown = set(given) - set(OPTIONS)
     if unknown:
         raise BadRequest(f"options {', '.join(sorted(unknown))} of the backend sley; it has {', '.join(OPTIONS)}")
-    _name_break(graph)
     engine = given.get("engine")
     precision = given.get("precision", torch.get_float32_matmul_precision())
     wanted = [value for value in examples if isinstance(value, torch.Tensor) and value.requires_grad]
@@ -63,13 +59,7 @@ def compile_graph(
     return aot_autograd(fw_compiler=half, bw_compiler=half)(graph, examples)
 
 
-def _name_break(graph: torch.fx.GraphModule) -> None:
-    reason = getattr(graph, "compile_subgraph_reason", None)
-    if reason is None or not reason.graph_break:
-        return
-    where = "".join(f" at {frame.filename}:{frame.lineno}" for frame in reason.user_stack[-1:])
-    text = str(reason.reason).strip().splitlines()[0]
-    warnings.warn(f"a graph ends{where}: {text}; what follows it is another one", GraphBreak, stacklevel=2)
+name_breaks(compile_graph)
 
 
 class CompiledGraph:
@@ -141,7 +131,7 @@ class CompiledGraph:
             kinds = [torch_type(value.dtype) for value in self._network.network.outputs.values()]
             return self._bound(arguments, kinds, steps)
         found = self._network(*(value.detach().numpy() for value in arguments)).values()
-        return [_with_strides(torch.from_numpy(np.ascontiguousarray(a)), s) for a, s in zip(found, steps, strict=True)]
+        return [_with_strides(torch.from_numpy(np.asarray(a, order="C")), s) for a, s in zip(found, steps, strict=True)]
 
 
 def torch_type(kind: np.dtype[Any]) -> torch.dtype:

@@ -10,11 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
+from onnx import ModelProto
 
 from sley.driver import BadRequest
 from sley.runtime.frameworks.from_onnx.importer import read_model
 from sley.runtime.frameworks.from_torch.gradients import decompositions
+from sley.runtime.frameworks.from_torch.graphs import Fixed
 from sley.runtime.frameworks.from_torch.missing import missing_operators
+from sley.runtime.frameworks.from_torch.translations import OPSET, TABLE
 from sley.runtime.networks.graph import Network
 from sley.runtime.networks.registry import UnsupportedOperator
 
@@ -39,19 +42,40 @@ def read_graph(graph: torch.nn.Module, arguments: Sequence[Any]) -> Network:
 def _read(module: torch.nn.Module, arguments: Sequence[Any], what: Any) -> Network:
     with _quiet():
         try:
-            program = torch.onnx.export(what, tuple(arguments), dynamo=True, verbose=False)
+            model = _translated(what, arguments)
         except Exception as error:  # of any kind, as it comes from the exporter
             missing = _missing(what, arguments)
             if missing:
                 lines = "\n  ".join(missing)
-                raise UnsupportedOperator(f"{type(module).__name__} has what ONNX does not have:\n  {lines}") from None
+                raise UnsupportedOperator(f"{_name(module)} has what cannot be translated:\n  {lines}") from None
             cause: BaseException = error
             while cause.__cause__ is not None:
                 cause = cause.__cause__
+            if isinstance(cause, UnsupportedOperator):
+                raise cause from None
             text = str(cause).strip().splitlines() or [type(cause).__name__]
-            raise BadRequest(f"PyTorch cannot export {type(module).__name__}: {text[0]}") from error
+            raise BadRequest(f"PyTorch cannot export {_name(module)}: {text[0]}") from error
+    return read_model(model)
+
+
+def _translated(what: Any, arguments: Sequence[Any]) -> ModelProto:
+    """By the exporter, with what it raises."""
+    program = torch.onnx.export(
+        what,
+        tuple(arguments),
+        dynamo=True,
+        verbose=False,
+        opset_version=OPSET,
+        custom_translation_table=dict(TABLE),
+    )
     assert program is not None
-    return read_model(program.model_proto)
+    model: ModelProto = program.model_proto
+    return model
+
+
+def _name(module: torch.nn.Module) -> str:
+    """What a user calls it: graphs that Dynamo made have names of its own."""
+    return "a graph" if isinstance(module, (Fixed, torch.fx.GraphModule)) else type(module).__name__
 
 
 def _missing(what: Any, arguments: Sequence[Any]) -> list[str]:
@@ -60,7 +84,7 @@ def _missing(what: Any, arguments: Sequence[Any]) -> list[str]:
         program = (
             what if isinstance(what, torch.export.ExportedProgram) else torch.export.export(what, tuple(arguments))
         )
-        return missing_operators(program)
+        return missing_operators(program, lambda graph, given: read_model(_translated(graph, given)))
     except Exception:  # of any kind: what the exporter said is the error
         return []
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.fx import GraphModule, Node
+from torch.fx import GraphModule, Node, traceback
 from torch.fx.node import map_aggregate
 
 from sley.driver import BadRequest
@@ -129,4 +129,5 @@ class Fixed(torch.nn.Module):
         arguments = [getattr(self, f"constant_{place}", value) for place, value in enumerate(self.arguments)]
         for place, value in zip(self.free, values, strict=True):
             arguments[place] = value
-        return self.graph(*arguments)
+        with traceback.preserve_node_meta():  # so that what cannot be exported has its place in the user's program
+            return torch.fx.Interpreter(self.graph).run(*arguments)

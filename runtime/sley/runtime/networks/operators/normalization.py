@@ -11,7 +11,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.images import channels_first, turned
-from sley.runtime.networks.operators.order import in_memory_order
+from sley.runtime.networks.operators.order import dense, in_memory_order
 from sley.runtime.networks.passes.narrow import RESULT
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
@@ -75,6 +75,7 @@ def _scaled_relu(x: Any, slope: Any, term: Any) -> Any:
 
 @operator("InstanceNormalization")
 def instance_norm(c: Compilation, node: Node, x: Buffer, scale: Value, bias: Value) -> Buffer:
+    x = dense(c, x)
     return nn.instance_norm(x, c.array(scale), c.array(bias), node.attributes.get("epsilon", 1e-5), stream=c.stream)
 
 
@@ -83,7 +84,7 @@ def group_norm(c: Compilation, node: Node, x: Buffer, scale: Value, bias: Value)
     if node.version < 21:
         raise UnsupportedOperator(f"{node}: of opset {node.version}, with scales for groups; it is of opset 21 on")
     groups, eps = node.attributes["num_groups"], node.attributes.get("epsilon", 1e-5)
-    return nn.group_norm(x, groups, c.array(scale), c.array(bias), eps, stream=c.stream)
+    return nn.group_norm(dense(c, x), groups, c.array(scale), c.array(bias), eps, stream=c.stream)
 
 
 @operator("LayerNormalization")

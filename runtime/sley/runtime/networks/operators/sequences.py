@@ -38,8 +38,7 @@ def recurrent(
     if list(given) != usual * count or attributes.get("clip", 0) or attributes.get("input_forget", 0):
         raise UnsupportedOperator(f"{node}: other activations, clip or input_forget")
     steps = c.array(x)
-    if batch_first:
-        steps = dense(c, steps.transpose(1, 0, 2))
+    steps = dense(c, steps.transpose(1, 0, 2) if batch_first else steps)
     if lengths is not None and np.any(c.known(node, lengths, "lengths") != steps.shape[0]):
         raise UnsupportedOperator(f"{node}: sequences of several lengths")
     found = []

@@ -1,0 +1,115 @@
+"""Operators that Sley translates itself, and functions that Dynamo skips: equal to PyTorch, refused, or named."""
+
+import warnings
+from typing import Any
+
+import pytest
+
+from sley.abi.install import extra
+
+torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {extra('torch')}")
+pytest.importorskip("onnxscript", reason=f"onnxscript is not installed: {extra('torch')}")
+pytest.importorskip("sley.runtime.frameworks.torch")
+
+from sley.runtime.frameworks.from_torch.breaks import GraphBreak  # noqa: E402
+from sley.runtime.networks.registry import UnsupportedOperator  # noqa: E402
+
+functional = torch.nn.functional
+
+
+def compiled(function: Any, *arguments: Any) -> Any:
+    """What it gives on the device, as one graph; a warning is an error."""
+    torch._dynamo.reset()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error", GraphBreak)
+        return torch.compile(function, backend="sley", dynamic=False)(*arguments)
+
+
+def agrees(function: Any, *arguments: Any) -> None:
+    found = compiled(function, *arguments)
+    torch.testing.assert_close(found, function(*arguments), rtol=1e-5, atol=1e-6)
+
+
+def test_queries_that_see_no_key() -> None:
+    """Padding on the left, as decoders have it: such rows are 0, of masks that are bool and of those that are added; a
+    mask of the smallest float sees all keys alike."""
+    torch.manual_seed(1)
+    q, k, v = (torch.randn(2, 2, 5, 4) for _ in range(3))
+    seen = torch.ones(5, 5, dtype=torch.bool).tril()[None, None].repeat(2, 1, 1, 1)
+    seen[1, :, :, :2] = False
+    agrees(
+        lambda q, k, v, seen, added, least, few: (
+            functional.scaled_dot_product_attention(q, k, v, attn_mask=seen),
+            functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=0.3),
+            functional.scaled_dot_product_attention(q, k, v, attn_mask=least),
+            functional.scaled_dot_product_attention(q, few, few, is_causal=True, enable_gqa=True),
+            functional.scaled_dot_product_attention(q[:, 0], k[:, 0], v[:, 0], attn_mask=seen[:, 0]),
+            functional.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=seen),
+            functional.scaled_dot_product_attention(q[:, :, None], k[:, :, None], v[:, :, None, :, :3]),
+        ),
+        *(q, k, v, seen),
+        torch.where(seen, 0.5, -torch.inf),
+        torch.where(seen, 0.0, torch.finfo(torch.float32).min),
+        torch.randn(2, 1, 5, 4),
+    )
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+def test_means_of_scattered_elements(include_self: bool) -> None:
+    torch.manual_seed(2)
+    index = torch.tensor([[0, 3, 3], [0, 0, 3], [4, 3, 3]])
+    agrees(
+        lambda x, y: (
+            x.scatter_reduce(0, index, y, "mean", include_self=include_self),
+            x.scatter_reduce(0, index, y, "amax", include_self=include_self),
+        ),
+        torch.randn(5, 3),
+        torch.randn(3, 3),
+    )
+
+
+def test_recurrent_layers_are_graphs() -> None:
+    """Of inputs that are not dense, too: batches first."""
+    torch.manual_seed(3)
+    layers = torch.nn.LSTM(4, 5, 2, batch_first=True, bidirectional=True), torch.nn.GRU(4, 3, batch_first=True)
+    x = torch.randn(2, 3, 4)
+    for layer in layers:
+        y, last = compiled(layer.eval(), x)
+        with torch.no_grad():
+            torch.testing.assert_close((y, last), layer(x), rtol=1e-5, atol=1e-6)
+
+
+def test_a_projection_of_states_is_refused() -> None:
+    with pytest.raises(UnsupportedOperator, match="LSTM with proj_size=2; ONNX has none with projections"):
+        compiled(torch.nn.LSTM(4, 5, proj_size=2), torch.randn(3, 2, 4))
+
+
+def test_norms_of_images_with_channels_last() -> None:
+    """Behind a convolution channels are last in memory; a result without axes stays one."""
+    torch.manual_seed(4)
+    conv, group = torch.nn.Conv2d(3, 4, 3), torch.nn.GroupNorm(2, 4)
+    instance = torch.nn.InstanceNorm2d(4, affine=True)
+    agrees(lambda x: (group(conv(x)), instance(conv(x)), conv(x).sum()), torch.randn(2, 3, 6, 5))
+
+
+def test_functions_without_a_graph_are_named() -> None:
+    """One that Dynamo skips runs where its tensors are: on the host, if they are there."""
+
+    def function(x: Any) -> Any:
+        for row in range(2):
+            x = x + torch.nonzero(x[row]).sum()
+        return x
+
+    torch._dynamo.reset()
+    with (
+        torch.no_grad(),
+        pytest.warns(GraphBreak, match=r"function has no graph.*test_torch_translations.py:\d+: Dynamic"),
+    ):
+        torch.compile(function, backend="sley", dynamic=False)(torch.ones(2, 3))
+
+
+def test_other_backends_are_not_watched(recwarn: pytest.WarningsRecorder) -> None:
+    torch._dynamo.reset()
+    with torch.no_grad():
+        torch.compile(lambda x: torch.nonzero(x) + 1, backend="eager", dynamic=False)(torch.ones(2))
+    assert not [one for one in recwarn if issubclass(one.category, GraphBreak)]
