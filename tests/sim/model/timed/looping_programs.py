@@ -22,11 +22,12 @@ class LoopingProgram:
 
     def __init__(self, config: ChipConfig, seed: int) -> None:
         self._rng = rng = random.Random(seed)
-        self._rows = min(config.scratchpad_rows, 64) - LONGEST
+        most = min(MOST, config.scratchpad_rows // 2)
+        self._rows = min(config.scratchpad_rows - most, 64) - LONGEST
         self._labels = 0
         size = rng.choice([1, config.row_bytes, rng.randrange(1, LONGEST * config.row_bytes + 1)])
         self._lines = [
-            f"add r11, r0, #{rng.choice([1, 3, MOST])}",
+            f"add r11, r0, #{rng.choice([1, 3, most])}",
             f"add r12, r0, #{rng.choice([0, 4, size, 4096])}",
             *(f"add r{register}, r0, #{rng.randrange(8)}" for register in (13, 14)),
             f"set load.run_bytes, #{size}",
