@@ -57,6 +57,7 @@ def matmul(
     columns: Any = tile.choice(32, 64, 128),
     depth: Any = tile.choice(32, 64),
 ) -> None:
+    rows, columns, depth = tile.even(a.shape[0], rows), tile.even(b.shape[1], columns), tile.even(a.shape[1], depth)
     row, column = tile.block_id(1) * rows, tile.block_id(0) * columns
     total = tile.zeros((rows, columns), tile.sums_of(a.dtype))
     for k in range(0, a.shape[1], depth):

@@ -55,14 +55,19 @@ def scaled_dot_product_attention(
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
     q, k, v = _grouped(q, k, v)
-    array = Device.of(q).config.array
-    plain = mask is None and q.dtype == BF16 and q.ndim == 4 and k.shape[1] == q.shape[1]
-    if plain and q.shape[-1] % array == 0 and q.shape[-1] <= 8 * array and v.shape[-1] == q.shape[-1]:
+    if mask is None and q.dtype == BF16 and in_one_program(q, k, v):
         return attention(q, k, v, causal=causal, scale=scale, out=out, stream=stream)
     weights = attention_weights(q, k, mask, causal=causal, scale=scale, precision=precision, stream=stream)
     given = out if out is None or out.ndim == q.ndim else out.reshape(*q.shape[:-1], v.shape[-1])
     result = matmul(weights, v, precision=precision, out=given, stream=stream)
     return result if q.ndim == 4 else result.reshape(q.shape[0], -1, *result.shape[3:])
+
+
+def in_one_program(q: Buffer, k: Buffer, v: Buffer) -> bool:
+    """Whether ``attention`` takes arrays of these shapes, in bfloat16 and without a mask."""
+    array, dim = Device.of(q).config.array, q.shape[-1]
+    alike = q.ndim == k.ndim == v.ndim == 4 and k.shape[1] == q.shape[1] and v.shape[-1] == dim
+    return alike and dim % array == 0 and dim <= 8 * array
 
 
 def attention_weights(

@@ -10,6 +10,7 @@ from dataclasses import replace
 from sley.driver import BadRequest
 from sley.runtime.networks.graph import Network
 from sley.runtime.networks.passes.activation import fuse_activation
+from sley.runtime.networks.passes.attention import fuse_attention
 from sley.runtime.networks.passes.batch_norm import fold_batch_norm
 from sley.runtime.networks.passes.bias import fuse_bias
 from sley.runtime.networks.passes.constants import Fold, fold_constants
@@ -43,6 +44,7 @@ PASSES: dict[str, Pass] = {
     "batch_norm": fold_batch_norm,
     "bias": fuse_bias,
     "activation": fuse_activation,
+    "attention": fuse_attention,
     "shuffles": shuffles,
     "regions": form_regions,
 }
