@@ -38,12 +38,14 @@ def product(a: Any, b: Any, x: Any, c: Any, rows: int, columns: int, depth: int,
 
 
 @tile.kernel
-def chained(a: Any, b: Any, c: Any, rows: int, depth: int) -> None:
-    """Each block begins with what the block before it has stored."""
+def chained(a: Any, b: Any, x: Any, c: Any, rows: int, depth: int, more: bool) -> None:
+    """Each block begins with what the block before it has stored. ``more``: a sum with x, which is loaded at its end."""
     row = tile.block_id() * rows
     total = tile.load(c, (row, 0), (rows, b.shape[1]))
     for k in range(0, a.shape[1], depth):
         total = tile.dot(tile.load(a, (row, k), (rows, depth)), tile.load(b, (k, 0), (depth, b.shape[1])), total)
+    if more:
+        total = total + tile.load(x, (row, 0), (rows, b.shape[1]))
     tile.store(c, (row + rows, 0), total)
 
 
@@ -78,8 +80,10 @@ def product_case(random: Random) -> tuple[Any, dict[str, Any], dict[str, Any], t
 def chained_case(random: Random) -> tuple[Any, dict[str, Any], dict[str, Any], tuple[int, int, int]]:
     blocks, rows, k, n = random.choice((2, 3, 5)), random.choice((5, 16)), random.choice((130, 200)), 80
     arrays = {"a": numbers(random, blocks * rows, k), "b": numbers(random, k, n)}
+    arrays["x"] = numbers(random, blocks * rows, n, dtype=np.float32)
     arrays["c"] = numbers(random, (blocks + 1) * rows, n, dtype=np.float32)
-    return chained, arrays, {"rows": rows, "depth": random.choice((32, 64))}, (blocks, 1, 1)
+    constants = {"rows": rows, "depth": random.choice((32, 64)), "more": random.random() < 0.5}
+    return chained, arrays, constants, (blocks, 1, 1)
 
 
 def turned_case(random: Random) -> tuple[Any, dict[str, Any], dict[str, Any], tuple[int, int, int]]:
