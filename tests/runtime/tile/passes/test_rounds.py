@@ -39,7 +39,7 @@ def product(a: Any, b: Any, x: Any, c: Any, rows: int, columns: int, depth: int,
 
 @tile.kernel
 def chained(a: Any, b: Any, x: Any, c: Any, rows: int, depth: int, more: bool) -> None:
-    """Each block begins with what the block before it has stored. ``more``: a sum with x, which is loaded at its end."""
+    """Each block begins with what the block before it has stored. ``more``: a sum with x, loaded at its end."""
     row = tile.block_id() * rows
     total = tile.load(c, (row, 0), (rows, b.shape[1]))
     for k in range(0, a.shape[1], depth):
