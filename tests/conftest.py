@@ -19,6 +19,7 @@ from rich.table import Table
 
 from sley.abi.install import extra
 from sley.fpga.flow.toolchain import TOOLS, prepared
+from sley.hw.testing.simulation.widths import remember_widths
 from sley.hw.testing.streams import WATCHES, compiled
 from sley.runtime import blas
 from sley.runtime.device.buffer import BF16, Buffer
@@ -49,6 +50,7 @@ GARBAGE = (100_000, 50, 100)
 def pytest_configure(config: pytest.Config) -> None:
     """Workers do not compile the tools all at once."""
     gc.set_threshold(*GARBAGE)
+    remember_widths()
     WATCHES.append(twins.watch)
     os.environ.setdefault("SLEY_TIER", "first")  # no compiler in the background, and no design compiled twice
     # Else each of hundreds of processes compiles all of Sley anew. In another folder than Python's own, packages would

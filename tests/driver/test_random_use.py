@@ -76,7 +76,7 @@ class Posted(Everything):
 @pytest.mark.parametrize(
     ("machine", "scripts"),
     [
-        *((Work, 25), (Memory, 25), (Shared, 25), (Everything, 25), (Posted, 10)),
+        *((Work, 15), (Memory, 15), (Shared, 15), (Everything, 20), (Posted, 10)),
         *(pytest.param(machine, 80, marks=pytest.mark.slow) for machine in (Work, Memory, Shared, Everything)),
     ],
 )

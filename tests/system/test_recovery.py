@@ -124,6 +124,7 @@ INJECTED: dict[str, tuple[Callable[[Context], None], type[SleyError]]] = {
 }
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("whose", ["own", "another's"])
 @pytest.mark.parametrize("kind", INJECTED)
 def test_the_demo_runs_after(demo: Demo, device: Device, kind: str, whose: str) -> None:

@@ -120,6 +120,7 @@ def test_a_wrong_bit_is_found(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(SEED + 1, SEED + 4))
 def test_long_soak(seed: int) -> None:
     tally = soak(seed, 10_000)

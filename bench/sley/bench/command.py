@@ -23,6 +23,7 @@ from sley.bench.networks.torch_command import torch
 from sley.bench.operators.operators_command import operators
 from sley.bench.ports.ports_command import ports
 from sley.bench.tile.passes_command import passes
+from sley.bench.tile.products_command import products
 from sley.bench.tile.timeline_command import timeline
 from sley.bench.validation.validation_command import validation
 
@@ -41,6 +42,7 @@ OF_DEVICES = (
     ports,
     timeline,
     passes,
+    products,
     energy,
     validation,
 )

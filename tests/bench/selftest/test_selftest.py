@@ -49,7 +49,7 @@ def test_the_gateware_passes(tmp_path: Path) -> None:
 
 
 @needs_compiler
-@pytest.mark.parametrize("engine", ["model:base", "fast:edge", pytest.param("fast:base", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("engine", ["model:base", "fast:base", pytest.param("fast:edge", marks=pytest.mark.slow)])
 def test_every_case_of_wider_chips(engine: str, tmp_path: Path) -> None:
     """Pairs of int8 in a lane, chains and functions, which ``nano`` does not have."""
     command = ["fpga", "selftest", f"{engine}?memory=2M", "--march-seconds", "0", "-o", str(tmp_path / "report.json")]

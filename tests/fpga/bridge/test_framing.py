@@ -10,6 +10,7 @@ from sley.fpga.bridge.frames import ESCAPE, FLAG, encode_frame
 from sley.fpga.bridge.receiver import FrameReceiver
 from sley.fpga.bridge.transmitter import FrameTransmitter
 from sley.hw.testing.parameters import rejects
+from sley.hw.testing.simulation.engine import QuickEngine
 from sley.hw.testing.streams import StreamBench
 
 SPACING = 9
@@ -54,7 +55,7 @@ def receive(items: list[tuple[int, int]], *, pause: float = 0.0, buffer_bytes: i
             elif valid and ready:
                 frame.append(int(item.data))
 
-    sim = Simulator(dut)
+    sim = Simulator(dut, engine=QuickEngine)
     sim.add_clock(1e-6)
     sim.add_testbench(source)
     sim.add_testbench(sink)

@@ -8,6 +8,7 @@ from amaranth.sim import Simulator
 
 from sley.fpga.bridge.uart import UartReceiver, UartTransmitter, received_byte
 from sley.hw.testing.parameters import rejects
+from sley.hw.testing.simulation.engine import QuickEngine
 from sley.hw.testing.streams import StreamBench
 
 CLOCKS = [4, 5, 16, 87]
@@ -40,7 +41,7 @@ def received(dut: Any, cycles: int, stimulus: Any) -> list[tuple[int, int]]:
             if valid:
                 got.append((int(payload.data), int(payload.error)))
 
-    sim = Simulator(dut)
+    sim = Simulator(dut, engine=QuickEngine)
     sim.add_clock(1e-6)
     sim.add_testbench(stimulus, background=True)
     sim.add_testbench(sink)

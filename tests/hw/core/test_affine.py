@@ -8,6 +8,7 @@ from amaranth import Const
 from amaranth.sim import Simulator
 
 from sley.hw.core.affine import AffineWalk, Loops, ends_beyond
+from sley.hw.testing.simulation.engine import QuickEngine
 
 
 def positions(base: int, counts: list[int], strides: list[int]) -> list[int]:
@@ -57,7 +58,7 @@ def run(dut: AffineWalk, cases: list[tuple[int, list[int], list[int], int]], see
                 await ctx.tick()
                 ctx.set(dut.step, 0)
 
-    sim = Simulator(dut)
+    sim = Simulator(dut, engine=QuickEngine)
     sim.add_clock(1e-8)
     sim.add_testbench(bench)
     sim.run()
@@ -154,7 +155,7 @@ def test_counts_that_are_filled_up_to_whole_units() -> None:
                 ctx.set(dut.step, expected != 7)
                 await ctx.tick()
 
-    sim = Simulator(dut)
+    sim = Simulator(dut, engine=QuickEngine)
     sim.add_clock(1e-8)
     sim.add_testbench(bench)
     sim.run()
@@ -175,7 +176,7 @@ def test_where_runs_end_beyond_the_addresses(bits: int) -> None:
                 beyond = ctx.get(ends_beyond(Const(address, 32), Const(length - 1, 16), bits))
                 assert beyond == (address + length > top), (hex(address), length)
 
-    sim = Simulator(Loops((1,)))
+    sim = Simulator(Loops((1,)), engine=QuickEngine)
     sim.add_clock(1e-8)
     sim.add_testbench(bench)
     sim.run()

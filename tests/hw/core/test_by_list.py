@@ -160,6 +160,7 @@ def test_a_run_a_cycle(config: ChipConfig, unit: Unit, slabs: int) -> None:
     assert not bench.joined
 
 
+@pytest.mark.some(20)
 @CONFIGS
 @UNITS
 @pytest.mark.parametrize("when", range(4, 44, 4))

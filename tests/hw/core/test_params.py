@@ -8,6 +8,7 @@ from sley.abi.config import PRESETS
 from sley.abi.faults import UNITS, Unit
 from sley.abi.parameters import PARAMS, Param, unit_params
 from sley.hw.core.params import UnitParams, params_layout
+from sley.hw.testing.simulation.engine import QuickEngine
 
 BASE = PRESETS["base"]
 
@@ -58,7 +59,7 @@ def test_every_parameter_against_every_width(unit: Unit) -> None:
             await ctx.tick()
             await check()
 
-    sim = Simulator(dut)
+    sim = Simulator(dut, engine=QuickEngine)
     sim.add_clock(1e-8)
     sim.add_testbench(bench)
     sim.run()

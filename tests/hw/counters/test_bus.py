@@ -8,6 +8,7 @@ from amaranth.sim import Simulator
 
 from sley.abi.counters import CHIP_GROUPS, COUNTERS, GROUP_COUNTERS, Bus, CounterGroup, ReadCycle, WriteCycle
 from sley.hw.counters.bus import BUS_EVENTS, BusCounters
+from sley.hw.testing.simulation.engine import QuickEngine
 
 
 class Side:
@@ -69,7 +70,7 @@ def test_random_bus(busy: float) -> None:
         await ctx.tick()
         assert ctx.get(dut.value) == 0
 
-    simulator = Simulator(dut)
+    simulator = Simulator(dut, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

@@ -4,6 +4,7 @@ from fp_units import SumWithProduct, product_of
 
 from sley.hw.fp.add_product import AddProduct
 from sley.hw.testing.floats import feed, pairs, patterns
+from sley.hw.testing.simulation.engine import QuickEngine
 from sley.sim.golden import float32
 
 
@@ -50,7 +51,7 @@ def test_without_enable_it_rests():
             await ctx.tick()
             seen.append(ctx.get(unit.o.as_value()))
 
-    simulator = Simulator(unit)
+    simulator = Simulator(unit, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

@@ -8,6 +8,7 @@ from amaranth.hdl import Cat, Elaboratable, Module, Mux
 from amaranth.sim import Simulator
 
 from sley.hw.fp.carry_chain import ChosenIncrement, SumOfChosen
+from sley.hw.testing.simulation.engine import QuickEngine
 
 
 class Cells:
@@ -71,7 +72,7 @@ def test_carry_chains_of_an_ecp5(make, monkeypatch):
                 ctx.set(getattr(both.plain, name), value)
             assert ctx.get(both.cells.o) == ctx.get(both.plain.o) == expected(both.plain, *values)
 
-    simulator = Simulator(both)
+    simulator = Simulator(both, engine=QuickEngine)
     simulator.add_testbench(bench)
     simulator.run()
 

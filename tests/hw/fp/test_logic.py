@@ -12,6 +12,7 @@ from sley.abi.types import WORD_TYPES, ElementType
 from sley.abi.vector.operations import LOGIC_OPS, OPERATIONS, BinaryOp
 from sley.hw.fp.logic import Logic
 from sley.hw.testing.floats import feed, special
+from sley.hw.testing.simulation.engine import QuickEngine
 from sley.sim.golden.operations import GOLDEN
 
 SHIFTS = (BinaryOp.SHL, BinaryOp.SHR, BinaryOp.SAR)
@@ -59,6 +60,7 @@ def test_every_bit(op: BinaryOp, kind: ElementType) -> None:
     assert not len(wrong), [tuple(f"{v[k]:#010x}" for v in (x, y, got, expected)) for k in wrong[:5]]
 
 
+@pytest.mark.some(7)
 @pytest.mark.parametrize("op", sorted(set(range(32)) - set(LOGIC_OPS)))
 def test_idle(op: int) -> None:
     """Other operations, and codes that are none, leave 0."""
@@ -79,7 +81,7 @@ def test_latency() -> None:
             found.append(ctx.get(dut.o))
             await ctx.tick()
 
-    simulator = Simulator(dut)
+    simulator = Simulator(dut, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

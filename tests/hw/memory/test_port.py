@@ -155,7 +155,7 @@ FAULTY = range(2000, 2100)
 """The last reads and the first writes."""
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(4)
 @pytest.mark.parametrize("config", [NANO, EDGE, QUAD], ids=lambda c: c.name)
 @pytest.mark.parametrize(
     ("idle", "pause", "gap", "latency"),

@@ -54,6 +54,7 @@ def bench_of(config: ChipConfig, runs: list[tuple[int, int]], **kwargs: Any) -> 
     return bench, memory, expected
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("config", [NANO, EDGE], ids=lambda c: c.name)
 @pytest.mark.parametrize("idle", [0.0, 0.4])
 @pytest.mark.parametrize("pause", [0.0, 0.5])

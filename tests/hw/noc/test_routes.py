@@ -91,6 +91,7 @@ def test_rectangles_take_ways_of_pairs() -> None:
                 assert sorted(here) == [(x, y) for x in range(left, right + 1) for y in range(top, bottom + 1)]
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: f"{config.cores_x}x{config.cores_y}")
 def test_ports_of_the_mesh(config: ChipConfig) -> None:
     there, mesh = nodes(config), Mesh(config)

@@ -12,6 +12,7 @@ from sley.hw.stream.prefetch import PrefetchFIFO
 from sley.hw.stream.wide import WideFIFO
 from sley.hw.testing.coverage import Coverage, stream_states, watch_streams
 from sley.hw.testing.parameters import rejects
+from sley.hw.testing.simulation.engine import QuickEngine
 from sley.hw.testing.streams import StreamBench
 
 COVERAGE = Coverage(
@@ -27,6 +28,7 @@ COVERAGE = Coverage(
 QUEUES = pytest.mark.parametrize("queue", [StreamFIFO, PrefetchFIFO, WideFIFO])
 
 
+@pytest.mark.some(36)
 @QUEUES
 @pytest.mark.parametrize("more", [0, 1, 3, 14, 16, 30])
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.0, 0.6), (0.6, 0.0), (0.4, 0.4)])
@@ -75,7 +77,7 @@ def test_same_cycles(queue: type[StreamFIFO], depth: int) -> None:
                 assert not ctx.get(dut.o.valid) or ctx.get(dut.o.payload) == ctx.get(plain.o.payload)
                 await ctx.tick()
 
-    simulator = Simulator(m)
+    simulator = Simulator(m, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(drive)
     simulator.run()

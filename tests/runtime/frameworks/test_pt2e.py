@@ -80,3 +80,43 @@ def test_pt2e(training: bool) -> None:
     assert operators == ["QuantizeLinear", *convolutions, "Region", "QuantizedPool", "Reshape", "QuantizedMatMul"]
     wanted = module(x).detach().numpy()
     np.testing.assert_allclose(found, wanted, atol=0.02 * abs(wanted).max())
+
+
+class SelfAttention(torch.nn.Module):  # type: ignore[misc]
+    """Attention of two heads between linear layers."""
+
+    def __init__(self, causal: bool) -> None:
+        super().__init__()
+        self.causal, self.parts = causal, torch.nn.ModuleList([torch.nn.Linear(64, 64) for _ in range(4)])
+
+    def forward(self, x: Any) -> Any:
+        q, k, v = (part(x).view(2, 20, 2, 32).transpose(1, 2) for part in self.parts[:3])
+        y = torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=self.causal)
+        return self.parts[3](y.transpose(1, 2).reshape(2, 20, 64))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention(causal: bool) -> None:
+    from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
+
+    from sley.runtime.frameworks.from_onnx.fold import fold
+    from sley.runtime.frameworks.pt2e import SleyQuantizer
+    from sley.runtime.frameworks.torch import read_module
+
+    torch.manual_seed(3)
+    module, x = SelfAttention(causal).eval(), torch.randn(2, 20, 64)
+    prepared = prepare_pt2e(torch.export.export(module, (x,)).module(), SleyQuantizer())
+    for _ in range(6):
+        prepared(torch.randn(2, 20, 64))
+    made = convert_pt2e(prepared)
+    network = read_module(made, (x,))
+    with Device.open("model:base?memory=32M") as device:
+        compiled = compile_network(network, device, fold)
+        (found,) = compiled(x.numpy()).values()
+    operators = [node.operator for node in compiled.network.nodes]
+    assert operators.count("QuantizedAttention") == 1
+    assert operators.count("QuantizedMatMul") == 4
+    (attention,) = [node for node in compiled.network.nodes if node.operator == "QuantizedAttention"]
+    assert (attention.attributes["is_causal"], attention.attributes["zeros"][0]) == (int(causal), 0)
+    wanted = made(x).detach().numpy()
+    np.testing.assert_allclose(found, wanted, atol=0.02 * abs(wanted).max())

@@ -61,22 +61,19 @@ class GoldenLlama:
 
     # Parts
 
-    def squares(self, x: Bits, one: bool) -> Bits:
-        """The sum of each token's squares: of one token lane by lane first, of several from the left, those of even and
-        of odd blocks of lanes apart."""
+    def squares(self, x: Bits) -> Bits:
+        """The sum of each token's squares: lane by lane from the left, those of even and of odd blocks of lanes apart,
+        then of all lanes."""
         tiles, x = GoldenTiles(), float32.multiply(x, x)
-        if one:
-            rows = tiles.reduce("sum", x.reshape(-1, self.lanes), 0, ElementType.FP32, self.lanes)
-        else:
-            halves = np.zeros((2, len(x), self.lanes), np.uint32)
-            for blocks in x.reshape(len(x), -1, 2, self.lanes).transpose(1, 2, 0, 3):
-                halves = float32.add(halves, blocks)
-            rows = float32.add(halves[0], halves[1])
+        halves = np.zeros((2, len(x), self.lanes), np.uint32)
+        for blocks in x.reshape(len(x), -1, 2, self.lanes).transpose(1, 2, 0, 3):
+            halves = float32.add(halves, blocks)
+        rows = float32.add(halves[0], halves[1])
         return tiles.reduce("sum", rows, 1, ElementType.FP32, self.lanes)
 
-    def normed_linear(self, x: Bits, norm: Floats, weights: tuple[NDArray[np.int8], Floats], one: bool) -> Bits:
+    def normed_linear(self, x: Bits, norm: Floats, weights: tuple[NDArray[np.int8], Floats]) -> Bits:
         """Products of the RMS norm of tokens, whose roots are in their scales."""
-        mean = float32.multiply(self.squares(x, one), word(1 / x.shape[1]))
+        mean = float32.multiply(self.squares(x), word(1 / x.shape[1]))
         root = apply(Function.RSQRT, float32.add(mean, word(self.shape.epsilon)))
         return self.linear(float32.multiply(x, float32.to_bits(norm)), weights, root)
 
@@ -150,7 +147,7 @@ class GoldenLlama:
         positions = first + np.arange(len(tokens))
         x = float32.from_bf16(self.checkpoint.embedding.astype(BF16).view(np.uint16)[tokens])
         for number, (layer, weights) in enumerate(zip(self.checkpoint.layers, self.layers, strict=True)):
-            projected = self.normed_linear(x, layer.attention_norm, weights["projection"], one)
+            projected = self.normed_linear(x, layer.attention_norm, weights["projection"])
             heads = projected.reshape(len(tokens), -1, shape.head)
             queries = self.turned(heads[:, : shape.heads], positions)
             keys = self.turned(heads[:, shape.heads : shape.heads + shape.key_heads], positions)
@@ -160,12 +157,12 @@ class GoldenLlama:
             seen = self.attend(queries[0], number)[None] if one else self._prompt(queries, keys, values)
             wide = float32.from_bf16(np.ascontiguousarray(seen.reshape(len(tokens), -1)))
             x = float32.add(x, self.linear(wide, weights["output"]))
-            both = self.normed_linear(x, layer.feed_norm, weights["gate_up"], one)
+            both = self.normed_linear(x, layer.feed_norm, weights["gate_up"])
             gate, up = both[:, : shape.hidden], both[:, shape.hidden :]
             hidden = float32.multiply(float32.multiply(apply(Function.SIGMOID, gate), gate), up)
             x = float32.add(x, self.linear(hidden, weights["down"]))
         self.x = x
-        return self.normed_linear(x[-1:], self.checkpoint.norm, self.head, one)
+        return self.normed_linear(x[-1:], self.checkpoint.norm, self.head)
 
     def _prompt(
         self, queries: NDArray[np.uint16], keys: NDArray[np.uint16], values: NDArray[np.uint16]

@@ -68,6 +68,7 @@ def test_random(device: Device, check: Check, seed: int) -> None:
     check(device, random_convolution(device.config, rng, largest=12 if device.config.array == 4 else 20))
 
 
+@pytest.mark.some(13)
 @pytest.mark.parametrize("taps", [(1, 1), (3, 3), (1, 7), (5, 2), (11, 11)], ids=str)
 def test_windows(device: Device, check: Check, taps: tuple[int, int]) -> None:
     """Windows larger than the image among them, and one that no small scratchpad holds."""
@@ -83,6 +84,7 @@ def test_windows(device: Device, check: Check, taps: tuple[int, int]) -> None:
         )
 
 
+@pytest.mark.some(20)
 @pytest.mark.parametrize("stride", [(1, 1), (2, 2), (3, 1), (1, 3)], ids=str)
 @pytest.mark.parametrize("dilation", [(1, 1), (2, 3)], ids=str)
 def test_steps(device: Device, check: Check, stride: tuple[int, int], dilation: tuple[int, int]) -> None:
@@ -94,6 +96,7 @@ def test_steps(device: Device, check: Check, stride: tuple[int, int], dilation: 
         )
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("size", [1, 2, 17])
 def test_more_padding_than_pixels(device: Device, check: Check, size: int) -> None:
     """Some outputs see nothing but zeros, along one axis or both."""

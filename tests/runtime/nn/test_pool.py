@@ -55,6 +55,7 @@ def test_random(device: Device, check: Check, seed: int) -> None:
     check(device, random_pooling(device.config, np.random.default_rng(seed)))
 
 
+@pytest.mark.some(30)
 @OPS
 @pytest.mark.parametrize("window", [1, 3, *(pytest.param(k, marks=pytest.mark.slow) for k in (2, 4, 5))])
 @pytest.mark.parametrize("stride", [1, 2, 3])

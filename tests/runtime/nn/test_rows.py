@@ -15,6 +15,7 @@ LONG = [(3, 1030), (17, 1365), (2, 1400), (1, 2501), (18, 4099)]
 """Beyond what the accumulators keep, and beyond a slot."""
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize("shape", [*SHAPES, *LONG], ids=str)
 @pytest.mark.parametrize("name", OPERATORS)
 def test_equal_to_golden_on_the_model(base: Device, name: str, shape: tuple[int, int]) -> None:

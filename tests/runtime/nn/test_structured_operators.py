@@ -23,6 +23,7 @@ PROGRAMS = {
     "gelu",
     "global_avg_pool2d",
     "max_pool2d",
+    "quantized_attention",
     "rotary",
     "silu",
 }
@@ -47,6 +48,7 @@ def test_case(base: Device, name: str) -> None:
     run(base, name, 0)
 
 
+@pytest.mark.some(40)
 @pytest.mark.parametrize("name", CASES.values())
 def test_extremes(base: Device, name: str) -> None:
     run(base, name, 100, 0.05)

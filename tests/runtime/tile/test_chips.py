@@ -14,7 +14,7 @@ from sley.sim.engines.options import default_engine
 
 BF16, FP32, INT32, INT8 = (np.dtype(t) for t in (ml_dtypes.bfloat16, np.float32, np.int32, np.int8))
 RNG = np.random.default_rng(13)
-ENGINES = ["model", pytest.param("fast", marks=pytest.mark.skipif(default_engine() != "fast", reason="no C compiler"))]
+NEEDS_COMPILER = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
 
 
 @tile.kernel
@@ -39,8 +39,14 @@ def integers(*shape: int) -> np.ndarray[Any, Any]:
     return RNG.integers(-128, 128, shape).astype(np.int8)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.parametrize("chip", ["nano", "edge"])
+@pytest.mark.parametrize(
+    ("engine", "chip"),
+    [
+        *(("model", chip) for chip in ("nano", "edge")),
+        pytest.param("fast", "nano", marks=NEEDS_COMPILER),
+        pytest.param("fast", "edge", marks=[NEEDS_COMPILER, pytest.mark.slow]),
+    ],
+)
 def test_without_chains(engine: str, chip: str) -> None:
     with Device.open(f"{engine}:{chip}?memory=1M") as device:
         for m, n, k in ((1, 1, 1), (9, 13, 21)):

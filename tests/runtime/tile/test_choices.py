@@ -21,6 +21,19 @@ BF16 = np.dtype(ml_dtypes.bfloat16)
 RNG = np.random.default_rng(5)
 
 
+@pytest.mark.parametrize(
+    ("size", "most", "multiple", "extent"), [(197, 128, 1, 99), (197, 128, 16, 112), (64, 64, 1, 64), (1, 64, 16, 16)]
+)
+def test_equal_blocks(size: int, most: int, multiple: int, extent: int) -> None:
+    assert tile.even(size, most, multiple) == extent
+    assert tile.cdiv(size, extent) <= tile.cdiv(size, most)
+
+
+def test_equal_blocks_of_nothing() -> None:
+    with pytest.raises(tile.TileError, match=r"even\(0, 64, 1\): sizes are 1 or more"):
+        tile.even(0, 64)
+
+
 @tile.kernel
 def scale(x: Any, out: Any, rows: Any = tile.choice(2, 16, 64, 4096), columns: Any = tile.choice(16, 128)) -> None:
     place = tile.block_id(1) * rows, tile.block_id(0) * columns

@@ -118,6 +118,7 @@ def test_columns(base: Device, count: int, dtype: np.dtype[Any]) -> None:
     assert (found["out"].view(dtype) == table[:, index].transpose(0, 2, 1)).all()
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("dtype", [BF16, FP32, INT8, INT32], ids=str)
 @pytest.mark.parametrize("count", [1, 16, 35])
 @pytest.mark.parametrize("columns", [True, False])

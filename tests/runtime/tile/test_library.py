@@ -31,6 +31,7 @@ def values(shape: tuple[int, int], dtype: np.dtype[Any], special: bool = True) -
     return x
 
 
+@pytest.mark.some(24)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", [INT32, FP32, BF16, INT8], ids=str)
 @pytest.mark.parametrize("axis", [0, 1])

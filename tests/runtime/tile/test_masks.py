@@ -87,6 +87,7 @@ def carried(out: Any) -> None:
         at = at + number
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("dtype", [INT32, FP32, BF16, INT8], ids=str)
 def test_numbers(base: Device, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:

@@ -69,8 +69,9 @@ def printed(output: io.StringIO) -> dict[str, str]:
     return {name: "\n".join(sorted(found)) for name, found in lines.items()}
 
 
-def on_pysim(batch: Batch, steps: list[Step]) -> list[Snapshot]:
-    """The run on pysim. Clocks are plain inputs there, so that those of a step rise in one instant."""
+def on_pysim(batch: Batch, steps: list[Step], engine: Any = "pysim") -> list[Snapshot]:
+    """The run on pysim, or another engine of Amaranth's simulator. Clocks are plain inputs there, so that those of a
+    step rise in one instant."""
     snapshots: list[Snapshot] = []
     ports, output = batch.ports, io.StringIO()
 
@@ -91,6 +92,7 @@ def on_pysim(batch: Batch, steps: list[Step]) -> list[Snapshot]:
             drive(step.inputs)
             take(f"after the inputs of step {index}")
             drive(dict.fromkeys(step.clocks, 1))
+            ctx.get(ports[step.clocks[0]])  # some engines settle only when somebody looks
             drive(dict.fromkeys(step.clocks, 0))
             take(f"after the tick of step {index}")
         rows = {}
@@ -99,7 +101,7 @@ def on_pysim(batch: Batch, steps: list[Step]) -> list[Snapshot]:
                 rows[f"{path}[{row}]"] = ctx.get(data[row]) & ((1 << len(data[row])) - 1)
         snapshots.append(("at the end", rows))
 
-    simulator = Simulator(batch)
+    simulator = Simulator(batch, engine=engine)
     simulator.add_testbench(bench)
     with contextlib.redirect_stdout(output):
         simulator.run()

@@ -209,6 +209,7 @@ def design(m, domains):
 }
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("name", CORNER_CASES)
 def test_corner_case(name: str) -> None:
     assert not differences({name: CORNER_CASES[name]}, seed=26)

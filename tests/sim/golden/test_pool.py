@@ -38,6 +38,7 @@ def test_int8(seed: int) -> None:
             assert abs(found - mean) <= Fraction(1, 2) + Fraction(1, 1 << 16)
 
 
+@pytest.mark.some(8)
 @pytest.mark.parametrize("seed", range(20))
 def test_bf16(seed: int) -> None:
     case = random_pooling(PRESETS["edge"], np.random.default_rng(seed), bf16=True, largest=5)

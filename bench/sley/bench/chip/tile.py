@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sley.bench.tile.kernels import add, attention, matmul, softmax
+from sley.bench.tile.paged_attention import Pages, compare
 from sley.runtime import Buffer, Device, tile
 from sley.runtime.device.buffer import BF16
 
@@ -27,9 +28,11 @@ PROMISED = {
     "add 384 x 256": 13_650,
     "softmax 512 x 256": 42_000,
     "matmul 256 x 256 x 256": 67_300,
-    "attention 1024 x 1024 x 64": 665_000,
+    "attention 1024 x 1024 x 64": 545_000,
 }
 """Cycles that no change may exceed."""
+PAGES = Pages(2, 256, 128, 16)
+"""Its bound is the program by hand."""
 Case = tuple[partial[None], Buffer, Any, float]
 """A call, its result, what that must be, and by how much it may be off beside a rounding."""
 
@@ -80,5 +83,10 @@ def measure() -> list[str]:
             table.add_row(name, f"{timing.cycles:,}", f"{PROMISED[name]:,}", share)
             if timing.cycles > PROMISED[name]:
                 missed.append(f"{name}: {timing.cycles:,} cycles, promised {PROMISED[name]:,}")
+        paged = compare(device, PAGES)
+        name, limit = f"paged attention {PAGES.requests} x {PAGES.keys} x {PAGES.width}", int(1.25 * paged.by_hand)
+        table.add_row(name, f"{paged.tile:,}", f"{limit:,}", f"{paged.by_hand / paged.tile:.3f}")
+        if paged.tile > limit or paged.error > 0.02:
+            missed.append(f"{name}: {paged.tile:,} cycles, by hand {paged.by_hand:,}; error {paged.error:.3f}")
     Console().print(table)
     return missed

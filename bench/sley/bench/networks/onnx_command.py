@@ -12,6 +12,7 @@ HEAD = """# ONNX operators
 What the [ONNX backend](../guides/networks.md#run-an-onnx-model) passes of the tests that onnx {version} has for
 backends, as `sley bench onnx` prints it. An operator counts if some of its cases are on types of the device
 ({types}), and all of these pass. int64 is int32 on the device; integers beyond it are refused.
+uint8 counts for operators in which it stands for reals, or is less a zero point: there it is held as int8, 128 less.
 Inputs that decide shapes, axes or numbers of steps, and weights of convolutions, are taken as constants when a case is
 compiled, though the case gives them as inputs.
 

@@ -168,6 +168,7 @@ CALLS: dict[str, Call] = {
     "quantize": lambda m: nn.quantize(m.x, 0.1),
     "quantized_activation": lambda m: nn.quantized_activation(m.x, "sigmoid", 0.1, 1 / 256, out_zero_point=-128),
     "quantized_add": lambda m: nn.quantized_add(m.x, m.y, 0.1, 0.2, 0.3),
+    "quantized_attention": lambda m: nn.quantized_attention(m.heads, m.heads, m.heads, 0.01, 0.01, 0.01, 0.01),
     "quantized_concat": lambda m: nn.quantized_concat([m.x, m.y], [0.1, 0.2], 0.2),
     "quantized_layer_norm": lambda m: nn.quantized_layer_norm(m.x, 0.1, 0.05),
     "quantized_mul": lambda m: nn.quantized_mul(m.x, m.y, 0.1, 0.2, 0.3),
@@ -216,9 +217,10 @@ MACS = {
     "linear_backward": 2 * ROWS * COLUMNS**2,
     "matmul": ROWS * COLUMNS**2,
     "matmul_backward": 2 * ROWS * COLUMNS**2,
+    "quantized_attention": 3 * HEADS * TOKENS * TOKENS * WIDTH // 2,
     "scaled_dot_product_attention": 2 * HEADS * TOKENS * TOKENS * WIDTH,
 }
-"""Multiplications of bfloat16 that the array must make."""
+"""Multiplications of bfloat16 that the array must make; two of int8 count as one."""
 
 
 def names() -> list[str]:

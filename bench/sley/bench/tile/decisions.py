@@ -28,9 +28,12 @@ def places_of(function: Function, config: ChipConfig) -> str:
 
 
 def ahead_of(function: Function, config: ChipConfig) -> str:
-    """What is issued a round ahead."""
-    early = frozenset[Op]().union(*early_operations(function, place(function, config), config).values())
-    return _noted(function, lambda op: iter(["a round ahead"] if op in early else []))
+    """What is issued ahead, and how far."""
+    words = {1: "a round ahead", 2: "two rounds ahead"}
+    early: dict[Op, int] = {}
+    for rounds in early_operations(function, place(function, config), config).values():
+        early.update(rounds.ahead)
+    return _noted(function, lambda op: iter([words[early[op]]] if op in early else []))
 
 
 def waits_of(function: Function, config: ChipConfig) -> str:
@@ -39,16 +42,16 @@ def waits_of(function: Function, config: ChipConfig) -> str:
     early = early_operations(function, placement, config)
     numbers: dict[tuple[int, Channel], int] = {}
     notes: dict[Op, list[str]] = {}
-    for place_of_block, (block, order) in enumerate(orders(function, placement, early).items()):
+    for place_of_block, order in enumerate(orders(function, placement, early).values()):
         for word, table in (("waits for", order.waits), ("signals", order.signals)):
             for number, channels in table.items():
                 for channel in channels:
                     semaphore = numbers.setdefault((place_of_block, channel), len(numbers))
-                    first, second, turns = channel[:3]
-                    who = first if word == "waits for" else second
-                    later = f", {turns} rounds before" if turns and word == "waits for" else ""
-                    text = f"{word} {who.name.lower()} by semaphore {semaphore}{later}"
-                    notes.setdefault(block.ops[number], []).append(text)
+                    who = channel.signals if word == "waits for" else channel.waits
+                    later = f", {channel.turns} rounds before" if channel.turns and word == "waits for" else ""
+                    once = " once in all rounds" * channel.once
+                    text = f"{word} {who.name.lower()} by semaphore {semaphore}{once}{later}"
+                    notes.setdefault(order.rounds.ops[number], []).append(text)
     return _noted(function, lambda op: iter(notes.get(op, [])))
 
 

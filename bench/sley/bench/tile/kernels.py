@@ -6,6 +6,9 @@ import numpy as np
 
 from sley.runtime import tile
 
+NEVER = -3e38
+"""The score of what is not seen."""
+
 
 @tile.kernel
 def add(x: Any, y: Any, out: Any, rows: Any = tile.choice(8, 16, 32, 64), columns: Any = tile.choice(128, 256)) -> None:
@@ -49,6 +52,28 @@ def attention(
 
 
 @tile.kernel
+def paged_attention(
+    q: Any, k: Any, v: Any, slots: Any, mask: Any, out: Any, factor: float, keys: Any = tile.choice(32, 64, 128)
+) -> None:
+    """Attention of a token for each request to keys and values that lie anywhere: ``slots`` has their bytes from the
+    first one on, ``mask`` is 0 where there is none. Heads are lanes; results [requests, width, heads]."""
+    request, (_, heads, width) = tile.block_id(), q.shape
+    queries = tile.load(q, (request, 0, 0), (heads, width)).T
+    largest, total, sums = tile.full((1, heads), NEVER), tile.zeros((1, heads)), tile.zeros((width, heads))
+    for at in range(0, slots.shape[1], keys):
+        rows = tile.load(slots, (request, at), (1, keys))
+        seen = tile.load(mask, (request, at), (keys, 1), axes=(1, 0))
+        scores = tile.dot(tile.gather(k, (0, 0), rows, width, in_bytes=True), queries)
+        scores = tile.where(seen != 0.0, scores * factor, NEVER)
+        top = tile.maximum(largest, scores.max(0))
+        weights, faded = tile.exp2(scores - top).to(q.dtype), tile.exp2(largest - top)
+        total = total * faded + weights.to(np.float32).sum(0)
+        sums = tile.dot(tile.gather(v, (0, 0), rows, width, in_bytes=True).T, weights, sums * faded)
+        largest = top
+    tile.store(out, (request, 0, 0), (sums / total).to(out.dtype))
+
+
+@tile.kernel
 def matmul(
     a: Any,
     b: Any,
@@ -57,6 +82,7 @@ def matmul(
     columns: Any = tile.choice(32, 64, 128),
     depth: Any = tile.choice(32, 64),
 ) -> None:
+    rows, columns, depth = tile.even(a.shape[0], rows), tile.even(b.shape[1], columns), tile.even(a.shape[1], depth)
     row, column = tile.block_id(1) * rows, tile.block_id(0) * columns
     total = tile.zeros((rows, columns), tile.sums_of(a.dtype))
     for k in range(0, a.shape[1], depth):

@@ -1,5 +1,6 @@
 """Opens engines by URL: ``fast:base?memory=128M`` is engine ``fast``, given ``base`` and the option ``memory``."""
 
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import cast
 from urllib.parse import parse_qsl
@@ -10,6 +11,7 @@ from sley.abi.transport import EngineError, Transport
 GROUP = "sley.engines"
 
 
+@cache
 def engines() -> dict[str, EntryPoint]:
     """Engines that are installed, by name."""
     return {point.name: point for point in entry_points(group=GROUP)}

@@ -6,6 +6,8 @@ import numpy as np
 from amaranth.sim import Simulator
 from numpy.typing import NDArray
 
+from sley.hw.testing.simulation.engine import QuickEngine
+
 SPECIAL = [
     *(0x00000000, 0x00000001, 0x00400000, 0x007FFFFF, 0x00800000, 0x00800001, 0x00FFFFFF, 0x01000000, 0x00C00000),
     *(0x1FFFFFFF, 0x20000000, 0x3EFFFFFF, 0x3F000000, 0x3F000001, 0x3F400000, 0x3F7FFFFF, 0x3F800000, 0x3F800001),
@@ -77,7 +79,7 @@ def feed(dut: Any, *inputs: NDArray[Any], **constants: int) -> NDArray[np.uint32
                 outputs.append(ctx.get(dut.o) & 0xFFFFFFFF)
             await ctx.tick()
 
-    simulator = Simulator(dut)
+    simulator = Simulator(dut, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

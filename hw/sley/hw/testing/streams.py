@@ -32,6 +32,7 @@ from amaranth.hdl import Elaboratable, Value
 from amaranth.sim import Simulator
 
 from sley.hw.testing.pins import Pins, bits_of, value_of
+from sley.hw.testing.simulation.engine import QuickEngine
 
 
 class BenchTimeoutError(AssertionError):
@@ -86,7 +87,7 @@ class Design:
         """Simulates until the first of the parts returns."""
         simulator, self._simulator = self._simulator, None
         if simulator is None:
-            simulator, self._places = Simulator(self.dut), 0
+            simulator, self._places = Simulator(self.dut, engine=QuickEngine), 0
             simulator.add_clock(1e-6)
         else:
             simulator.reset()

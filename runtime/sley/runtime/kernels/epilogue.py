@@ -10,7 +10,8 @@ class Epilogue:
     """What happens to a sum before it is stored as ``result``: ``bias`` adds the value of its column, ``scale``
     multiplies in fp32, by the value of its column if ``scale_rows``, ``beta`` adds the former contents of the result
     times a factor, ``relu`` clips below zero; in this order. ``residual``, of convolutions to int8: an array of int8
-    like the result is multiplied by a factor and added last."""
+    like the result is multiplied by a factor and added last. ``zero_point``, of results of int8 and uint8: a number is
+    added to what is rounded."""
 
     result: ElementType = ElementType.INT32
     bias: bool = False
@@ -19,8 +20,11 @@ class Epilogue:
     beta: bool = False
     scale_rows: bool = False
     residual: bool = False
+    zero_point: bool = False
 
     def __post_init__(self) -> None:
+        if self.zero_point and (not self.scale or self.residual or self.beta or self.result.bits != 8):
+            raise ValueError("zero_point is added to scaled sums that become int8 or uint8, without residual and beta")
         if self.residual and (self.result is not ElementType.INT8 or not self.scale):
             raise ValueError("residual is added to sums in fp32 that become int8: set scale, and a result of int8")
         if self.scale_rows and not self.scale:

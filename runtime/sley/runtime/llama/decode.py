@@ -12,12 +12,10 @@ from sley.runtime.device.device import Device
 from sley.runtime.kernels.token_attention.problem import key_block
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.head_attention import HeadAttention
-from sley.runtime.llama.kernels.feed_forward import gated
-from sley.runtime.llama.kernels.heads import heads_of_token, keys_of_tokens, queries_of_tokens
+from sley.runtime.llama.kernels.heads import heads_of_token, heads_of_tokens
 from sley.runtime.llama.kernels.layout import flat, folded
-from sley.runtime.llama.kernels.quantised import to_int8
-from sley.runtime.llama.kernels.residual import add, begin, embed, rows_quantised
-from sley.runtime.llama.weights import DeviceLayer, LlamaWeights, Norm
+from sley.runtime.llama.kernels.residual import embed, norm_scales, rows_quantised
+from sley.runtime.llama.weights import LlamaWeights, Norm, Tokens
 from sley.runtime.tile.choices import cdiv
 
 SIDE_BY_SIDE = 4
@@ -46,17 +44,13 @@ class Decode:
         self._key_slots = device.zeros((requests, self.keys), np.int32)
         self._mask = device.zeros((requests, self.keys), np.float32)
         self.x = device.empty((requests, shape.width), np.float32)
-        self._q, self._scales = device.empty((count, shape.width), np.int8), device.empty((requests, 1), np.float32)
-        self._inner_scales = device.empty((requests, 1), np.float32)
-        self._products = device.empty((requests, shape.width), np.float32)
+        self._scales, self._inner_scales = (device.empty((requests, 1), np.float32) for _ in range(2))
         self._projected = device.empty((requests, shape.projected), np.float32)
         self._queries = device.zeros((requests, shape.heads, shape.key_width), BF16)
         self._seen = device.empty((requests, shape.heads_width), BF16)
         self._heads = device.empty((count, shape.heads_width), np.int8)
-        self._gate_up = device.empty((1, 2 * shape.hidden), np.float32)
         self._gated = device.empty((requests, shape.hidden), np.float32)
-        self._inverses = device.empty((requests, 1), np.float32)
-        self._hidden = device.empty((count, shape.hidden), np.int8)
+        self._inverses, self._gated_inverses = (device.empty((requests, 1), np.float32) for _ in range(2))
         self.logits = device.empty((requests, shape.vocabulary), np.float32)
         with device.stream.capture() as self.graph:
             self._run()
@@ -98,32 +92,47 @@ class Decode:
 
     def _run(self) -> None:
         weights, lanes, epsilon = self.weights, self.device.config.array, self.weights.shape.epsilon
-        x, q, parts = folded(self.x, lanes), folded(self._q, lanes), self.parts
         embed[lambda rows: cdiv(self.requests, rows)](self._tokens, weights.embedding, self.x)
-        first = weights.layers[0].attention_norm.weights
-        begin[self.requests](x, folded(first, lanes), q, self._scales, epsilon, parts)
-        norms = [layer.attention_norm for layer in weights.layers[1:]] + [weights.norm]
-        for number, (layer, norm) in enumerate(zip(weights.layers, norms, strict=True)):
-            self._attention(number, layer)
-            self._add(layer.feed_norm)
-            self._feed_forward(layer)
-            layer.down.of_tokens(self._hidden, self._inner_scales, self._products)
-            self._add(norm)
-        weights.head.of_tokens(self._q, self._scales, self.logits)
+        first = weights.layers[0].attention_norm
+        norm_scales[1](
+            self.x, first.weights, self._scales, self._inverses, epsilon, self.parts, lanes, rows=self.requests
+        )
+        norms = [layer.attention_norm for layer in weights.layers] + [weights.norm]
+        statistics, parts = (self._scales, self._inverses), self.parts
+        gated = Tokens(self._gated, self._inner_scales, self._gated_inverses, None, parts)
+        seen = Tokens(self._heads, self._inner_scales, parts=parts)
+        for number, (layer, norm) in enumerate(zip(weights.layers, norms[1:], strict=True)):
+            layer.projection.of_tokens(self._normed(norms[number]), self._projected)
+            self._attention(number)
+            layer.output.added_tokens(seen, self.x, *statistics, layer.feed_norm, epsilon)
+            layer.gate_up.gated_tokens(
+                self._normed(layer.feed_norm), self._gated, self._inner_scales, self._gated_inverses
+            )
+            layer.down.added_tokens(gated, self.x, *statistics, norm, epsilon)
+        weights.head.of_tokens(self._normed(weights.norm), self.logits)
 
-    def _attention(self, number: int, layer: DeviceLayer) -> None:
-        """Up to the output's product."""
+    def _normed(self, norm: Norm) -> Tokens:
+        """The residual stream behind a norm."""
+        return Tokens(self.x, self._scales, self._inverses, norm, self.parts)
+
+    def _attention(self, number: int) -> None:
+        """From products to parts of the next one."""
         weights, shape, parts = self.weights, self.weights.shape, self.parts
         keys, values = self.cache.keys[number], self.cache.values[number]
-        layer.projection.of_tokens(self._q, self._scales, self._projected)
         heads, requests = shape.heads + 2 * shape.key_heads, self.requests
         projected = self._projected.reshape(requests, heads, shape.head)
-        turns = projected, weights.cosines, weights.sines, self._positions
-        if requests < SIDE_BY_SIDE:
-            heads_of_token[requests](*turns, self._slots, self._queries, keys, values, shape.key_heads)
-        else:
-            queries_of_tokens[shape.group, shape.key_heads](*turns, self._queries, shape.group)
-            keys_of_tokens[shape.key_heads](*turns, self._slots, keys, values, shape.heads)
+        heads_of = heads_of_token if requests == 1 else heads_of_tokens
+        heads_of[1](
+            projected,
+            weights.cosines,
+            weights.sines,
+            self._positions,
+            self._slots,
+            self._queries,
+            keys,
+            values,
+            shape.key_heads,
+        )
         seen = self._seen.reshape(requests, shape.key_heads, shape.group, shape.head)
         self._head_attention(self._queries, keys, values, self._key_slots, self._mask, seen)
         if requests < SIDE_BY_SIDE:
@@ -133,28 +142,3 @@ class Decode:
         else:
             inputs = flat(self._seen), flat(self._heads)
             rows_quantised[lambda rows: cdiv(requests, rows)](*inputs, self._inner_scales, parts)
-        layer.output.of_tokens(self._heads, self._inner_scales, self._products)
-
-    def _feed_forward(self, layer: DeviceLayer) -> None:
-        """Up to the input of the product down: the gates of several requests end beside the array."""
-        lanes, parts, hidden = self.device.config.array, self.parts, self.weights.shape.hidden
-        if self.requests == 1:
-            layer.gate_up.of_tokens(self._q, self._scales, self._gate_up)
-            gated[1](folded(self._gate_up, lanes), folded(self._hidden, lanes), self._inner_scales, parts)
-            return
-        layer.gate_up.gated(self._q, self._scales, self._gated, self._inner_scales, self._inverses)
-        to_int8[lambda rows, columns: (cdiv(hidden, columns), 1)](
-            self._gated, None, self._inverses, self._hidden, parts, rows=self.requests
-        )
-
-    def _add(self, norm: Norm) -> None:
-        lanes = self.device.config.array
-        add[self.requests](
-            folded(self._products, lanes),
-            folded(self.x, lanes),
-            folded(norm.weights, lanes),
-            folded(self._q, lanes),
-            self._scales,
-            self.weights.shape.epsilon,
-            self.parts,
-        )

@@ -15,7 +15,7 @@ from sley.runtime.llama.kernels.heads import to_cache
 from sley.runtime.llama.kernels.layout import flat
 from sley.runtime.llama.kernels.quantised import to_int8
 from sley.runtime.llama.kernels.residual import embed, norm_scales, rows_quantised
-from sley.runtime.llama.weights import TOKENS, DeviceLayer, Linear, LlamaWeights, Norm
+from sley.runtime.llama.weights import TOKENS, DeviceLayer, Linear, LlamaWeights, Norm, Tokens
 from sley.runtime.nn.attention import attention
 from sley.runtime.tile.choices import cdiv
 
@@ -59,7 +59,7 @@ class Prompt:
         self._heads = device.empty((count, shape.heads_width), np.int8)
         self._gated = device.empty((self.tokens, shape.hidden), np.float32)
         self._hidden = device.empty((count, shape.hidden), np.int8)
-        self._last_x, self._last_q = device.empty((1, shape.width), np.float32), self._q[:parts]
+        self._last_x = device.empty((1, shape.width), np.float32)
         self.logits = device.empty((self.tokens if every else 1, shape.vocabulary), np.float32)
         with device.stream.capture() as self.graph:
             self._run()
@@ -105,8 +105,8 @@ class Prompt:
             return
         embed[1](self._last, self.x, self._last_x, rows=1)
         self._norm_scales(self._last_x, weights.norm, 1)
-        self._to_int8(self._last_x, weights.norm, self._last_q)
-        weights.head.of_tokens(self._last_q, self._scales[:1], self.logits)
+        last = Tokens(self._last_x, self._scales[:1], self._inverses[:1], weights.norm, self.parts)
+        weights.head.of_tokens(last, self.logits)
 
     def _attention(self, number: int, layer: DeviceLayer) -> None:
         """Up to the parts of the output's product."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
-from sley.runtime.kernels.few_rows.program import FewRows, few_rows_program
-from sley.runtime.kernels.few_rows.weights import pack
-from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+from sley.runtime.errors import KernelError
+from sley.runtime.kernels.many_rows.placement import place
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows, Source
 from sley.runtime.kernels.many_rows.program import many_rows_program
+from sley.runtime.kernels.many_rows.weights import pack
 from sley.runtime.llama.checkpoint import Checkpoint, Floats, Layer
+from sley.runtime.llama.kernels.quantised import to_int8
 from sley.runtime.llama.shape import LlamaShape
+from sley.runtime.tile.choices import cdiv
 
 SMALLEST = float(2.0**-100)
 
@@ -43,8 +46,50 @@ class Norm:
 
 
 @dataclass(frozen=True)
+class Tokens:
+    """What a product of few tokens takes.
+
+    Attributes
+    ----------
+    values: [parts · tokens, inputs] int8, high parts first; or [tokens, inputs] float32, with ``inverses``. scales: of
+    tokens [tokens, 1]. inverses: what tokens of float32 are multiplied by to be int8 [tokens, 1], in ``parts``. norm:
+    weights that they are multiplied by before.
+    """
+
+    values: Buffer
+    scales: Buffer
+    inverses: Buffer | None = None
+    norm: Norm | None = None
+    parts: int = 2
+
+    @property
+    def source(self) -> Source:
+        """How the program takes them."""
+        if self.inverses is None:
+            return Source.INT8
+        return Source.FLOATS if self.norm is None else Source.NORMED
+
+    def as_int8(self) -> Tokens:
+        """The same, made int8 by a launch of its own."""
+        assert self.inverses is not None
+        count, width = self.values.shape
+        q = Device.of(self.values).empty((self.parts * count, width), np.int8)
+        norm = None if self.norm is None else self.norm.weights
+        to_int8[lambda rows, columns: (cdiv(width, columns), cdiv(count, rows))](
+            self.values, norm, self.inverses, q, self.parts
+        )
+        return Tokens(q, self.scales, parts=self.parts)
+
+    @property
+    def others(self) -> list[Buffer]:
+        """Arguments behind all others."""
+        norms = [] if self.norm is None else [self.norm.weights]
+        return [] if self.inverses is None else [self.inverses, *norms]
+
+
+@dataclass(frozen=True)
 class Linear:
-    """On a device: weights of int8 as the array takes them, see ``few_rows.weights``; scales [1, outputs] float32."""
+    """On a device: weights of int8 as the array takes them, see ``many_rows.weights``; scales [1, outputs] float32."""
 
     packed: Buffer
     scales: Buffer
@@ -61,15 +106,57 @@ class Linear:
         packed = device.array(pack(device.config, numbers))
         return cls(packed, device.array(scales[None]))
 
-    def of_tokens(self, x: Buffer, scales: Buffer, out: Buffer) -> None:
-        """out [tokens, outputs] float32 = x [parts · tokens, inputs] int8, with the scales of tokens, of few tokens."""
-        device, rows = Device.of(x), out.shape[0]
-        shape = rows, x.shape[0] // rows, self.packed.shape[0], x.shape[1]
-        if rows > 1:
-            program = many_rows_program(device.config, ManyRows(*shape))
-        else:
-            program = few_rows_program(device.config, FewRows(*shape))
-        device.stream.launch(program, [x, scales, self.packed, self.scales, out], (1,))
+    def of_tokens(self, x: Tokens, out: Buffer) -> None:
+        """out [tokens, outputs] float32 = products of few tokens. Many outputs are several launches, each with as many
+        as have the scales of all in the accumulators: loaded beside the weights, they would take a twentieth longer."""
+        n, blocks = Device.of(x.values).config.array, self.packed.shape[0]
+        x = self._fitting(Ending.SCALED, x)
+        each = self._resident_blocks(x)
+        for first in range(0, blocks, each):
+            outputs = slice(first * n, (first + each) * n)
+            part = Linear(self.packed[first : first + each], self.scales[:, outputs])
+            part._tokens(Ending.SCALED, x, [out[:, outputs]], width=out.shape[1])
+
+    def _resident_blocks(self, x: Tokens) -> int:
+        """Blocks of outputs of a launch: all, or a part of them that is resident, if any is."""
+        config, blocks = Device.of(x.values).config, self.packed.shape[0]
+        problem = self._problem_of(Ending.SCALED, x)
+        for pieces in range(1, blocks + 1):
+            if blocks % pieces == 0 and place(config, replace(problem, blocks=blocks // pieces)).resident:
+                return blocks // pieces
+        return blocks
+
+    def gated_tokens(self, x: Tokens, out: Buffer, next_scales: Buffer, inverses: Buffer) -> None:
+        """As ``gated``, of few tokens."""
+        self._tokens(Ending.GATED, x, [out, next_scales, inverses])
+
+    def added_tokens(
+        self, x: Tokens, out: Buffer, next_scales: Buffer, inverses: Buffer, norm: Norm, epsilon: float
+    ) -> None:
+        """As ``added``, of few tokens."""
+        self._tokens(Ending.ADDED, x, [out, next_scales, inverses, norm.magnitudes], epsilon)
+
+    def _tokens(
+        self, ending: Ending, x: Tokens, results: list[Buffer], epsilon: float = 0.0, width: int | None = None
+    ) -> None:
+        x = self._fitting(ending, x)
+        problem = self._problem_of(ending, x, epsilon=epsilon, width=width)
+        self._launch(problem, [x.values, x.scales, self.packed, self.scales, *results, *x.others])
+
+    def _fitting(self, ending: Ending, x: Tokens) -> Tokens:
+        """x, or made int8 before, if its program has no room for so many tokens of float32."""
+        if x.source is Source.INT8:
+            return x
+        try:
+            place(Device.of(x.values).config, self._problem_of(ending, x))
+        except KernelError:
+            return x.as_int8()
+        return x
+
+    def _problem_of(self, ending: Ending, x: Tokens, **more: Any) -> ManyRows:
+        """Of few tokens."""
+        shape = x.scales.shape[0], x.parts, self.packed.shape[0], x.values.shape[1]
+        return ManyRows(*shape, ending, source=x.source, **more)
 
     def of_prompt(self, x: Buffer, scales: Buffer, out: Buffer) -> None:
         """The same of many tokens, a multiple of 64."""

@@ -34,6 +34,8 @@ def macs_of(node: Node, inputs: Sequence[Value | None], results: Sequence[Value]
         return math.prod(results[0].shape) * x.shape[0 if node.attributes.get("transA", 0) else 1]
     if node.operator in ("MatMul", "MatMulInteger"):
         return math.prod(results[0].shape) * x.shape[-1]
+    if node.operator == "Attention" and x.ndim == 4:
+        return math.prod(x.shape) * w.shape[2] + math.prod(results[0].shape) * w.shape[2]
     if node.operator in ("RNN", "GRU", "LSTM") and inputs[2] is not None:
         return x.shape[0] * x.shape[1] * (math.prod(w.shape) + math.prod(inputs[2].shape))
     return 0

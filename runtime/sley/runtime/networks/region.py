@@ -9,6 +9,7 @@ from typing import Any
 from sley.runtime.networks.graph import Node
 from sley.runtime.nn.functions import exp_tile
 from sley.runtime.nn.nonlinear import prelu_tile, softplus_tile
+from sley.runtime.nn.quantization import rounded_at
 from sley.runtime.tile import language as tile
 
 
@@ -30,7 +31,7 @@ def _sum(*values: Any) -> Any:
 
 
 def _quantized(x: Any, scale: float, zero_point: float) -> Any:
-    return x * (1 / scale) + zero_point
+    return rounded_at(x * (1 / scale), zero_point) if zero_point else x * (1 / scale)
 
 
 def _dequantized(x: Any, scale: float, zero_point: float) -> Any:

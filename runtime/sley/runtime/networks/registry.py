@@ -13,6 +13,7 @@ FAMILIES = (
     "elementwise",
     "gradients",
     "images",
+    "integers",
     "matrices",
     "normalization",
     "pooling",

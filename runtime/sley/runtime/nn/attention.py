@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import SupportsFloat
+from collections.abc import Sequence
+from typing import Any, SupportsFloat
 
 import numpy as np
 
@@ -15,12 +16,15 @@ from sley.driver import BadRequest
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.device.stream import Stream
+from sley.runtime.device.types import numpy_type
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.kernels.attention.kernel import attention_program
 from sley.runtime.kernels.attention.problem import Matrices, Problem, temporary_bytes, tile_sizes
 
+INT8 = np.dtype(np.int8)
+_ELEMENTS = {numpy_type(kind): kind for kind in (ElementType.BF16, ElementType.INT8, ElementType.UINT8)}
 _FUNCTIONS = (Function.EXP2, Function.RECIPROCAL)
-_CHAINS = 14
+_CHAINS = {BF16: 12, INT8: 13}
 
 
 def attention(
@@ -45,15 +49,31 @@ def attention(
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``KernelError``, ``BufferFreed``.
     """
-    device = _device(q, k, v, out, stream)
+    device = owner(q, k, v, out, stream)
+    check_chip(device.config, BF16)
+    _check_shapes(device.config, q, k, v)
+    factor = checked_factor(scale, q.shape[-1])
+    return launch_attention(q, k, v, BF16, [float(factor)], causal, out, stream)
+
+
+def launch_attention(
+    q: Buffer,
+    k: Buffer,
+    v: Buffer,
+    kind: np.dtype[Any],
+    numbers: Sequence[float],
+    causal: bool,
+    out: Buffer | None,
+    stream: Stream | None,
+) -> Buffer:
+    """One program for all heads, of operands that were checked. ``kind``: of the result. ``numbers``: what the program
+    takes besides arrays."""
+    device = Device.of(q)
     config = device.config
-    _check_chip(config)
-    _check_shapes(config, q, k, v)
-    factor = _factor(scale, q.shape[-1])
     if out is None:
-        out = device.empty(q.shape, BF16)
-    elif out.shape != q.shape or out.dtype != BF16:
-        raise ShapeMismatch(f"out is {out!r}; the result is {BF16} of shape {q.shape}")
+        out = device.empty(q.shape, kind)
+    elif out.shape != q.shape or out.dtype != kind:
+        raise ShapeMismatch(f"out is {out!r}; the result is {kind} of shape {q.shape}")
     for name, operand in (("q", q), ("k", k), ("v", v)):
         if out.layout.overlaps(operand.layout):
             raise BadRequest(
@@ -73,10 +93,12 @@ def attention(
         _matrices("v", v),
         _matrices("out", out),
         blocks,
+        _ELEMENTS[q.dtype],
+        _ELEMENTS[kind],
     )
     temporary = device.empty((blocks, temporary_bytes(config, problem)), np.uint8)
     program = attention_program(config, problem)
-    (stream or device.stream).launch(program, [q, k, v, out, temporary, float(factor)], (blocks,))
+    (stream or device.stream).launch(program, [q, k, v, out, temporary, *numbers], (blocks,))
     return out
 
 
@@ -87,7 +109,8 @@ def exponent_factor(scale: float | None, dim: int) -> np.float32:
         return np.float32(chosen * math.log2(math.e))
 
 
-def _factor(scale: float | None, dim: int) -> np.float32:
+def checked_factor(scale: float | None, dim: int) -> np.float32:
+    """The same of a user's scale. Raises ``BadRequest``."""
     if scale is not None and not isinstance(scale, SupportsFloat):
         raise BadRequest(f"scale is {scale!r}; it must be a number")
     factor = exponent_factor(scale, dim)
@@ -96,7 +119,8 @@ def _factor(scale: float | None, dim: int) -> np.float32:
     return factor
 
 
-def _device(q: Buffer, k: Buffer, v: Buffer, out: Buffer | None, stream: Stream | None) -> Device:
+def owner(q: Buffer, k: Buffer, v: Buffer, out: Buffer | None, stream: Stream | None) -> Device:
+    """The device of all operands. Raises ``UnsupportedType``, ``BadRequest``."""
     for name, given in (("q", q), ("k", k), ("v", v), ("out", out)):
         if not isinstance(given, Buffer) and not (name == "out" and given is None):
             raise UnsupportedType(
@@ -111,7 +135,8 @@ def _device(q: Buffer, k: Buffer, v: Buffer, out: Buffer | None, stream: Stream 
     return device
 
 
-def _check_chip(config: ChipConfig) -> None:
+def check_chip(config: ChipConfig, kind: np.dtype[Any]) -> None:
+    """Raises ``UnsupportedType`` if a chip lacks what attention of a type takes."""
     if not config.has(ElementType.BF16):
         raise UnsupportedType(f"attention computes in bf16; the chip {config.name} has int8 only: take base or quad")
     missing = [f.name.lower() for f in _FUNCTIONS if f not in config.vector_functions]
@@ -120,9 +145,10 @@ def _check_chip(config: ChipConfig) -> None:
             f"attention needs {' and '.join(missing)}; the chip {config.name} lacks it: take base or quad, or add it "
             "to its vector_functions"
         )
-    if config.vector_chains < _CHAINS:
+    if config.vector_chains < _CHAINS[kind]:
         raise UnsupportedType(
-            f"attention takes {_CHAINS} chains; the chip {config.name} holds {config.vector_chains}: take base or quad"
+            f"attention of {kind} takes {_CHAINS[kind]} chains; the chip {config.name} holds {config.vector_chains}: "
+            "take base or quad"
         )
 
 
@@ -153,5 +179,5 @@ def _matrices(name: str, array: Buffer) -> Matrices:
             f"{name} is {array!r} with strides {array.strides}; attention needs the elements of a row side by side, "
             f"and heads of all batches the same distance apart: use a copy, device.array({name}.numpy())"
         )
-    row = row if rows > 1 else 2 * array.shape[3]
+    row = row if rows > 1 else array.dtype.itemsize * array.shape[3]
     return Matrices(row, head if heads > 1 else across if batch > 1 else 0)

@@ -19,7 +19,13 @@ from sley.runtime.kernels.conv.launch import launch
 from sley.runtime.kernels.conv.mapping import parts_of
 from sley.runtime.kernels.conv.problem import Conv, Steps
 from sley.runtime.kernels.epilogue import Epilogue
-from sley.runtime.kernels.gemm.limits import check_depth, check_operands, check_result, unknown_result
+from sley.runtime.kernels.gemm.limits import (
+    check_depth,
+    check_operands,
+    check_result,
+    check_zero_point,
+    unknown_result,
+)
 from sley.runtime.nn.columns import row_of, scale_of
 from sley.runtime.nn.images import Padding, Pair, axes_of, channels_of, check_dense
 from sley.runtime.nn.mapping import FP32
@@ -41,6 +47,7 @@ def conv2d(
     relu: bool = False,
     residual: Buffer | None = None,
     residual_scale: float = 1.0,
+    zero_point: float = 0,
     dtype: DTypeLike | None = None,
     precision: str = "highest",
     out: Buffer | None = None,
@@ -71,8 +78,10 @@ def conv2d(
     relu: clip below zero; int8 operands need a ``scale`` then.
     residual: int8 like the result, which is int8: times ``residual_scale`` in fp32 it is added last, before the
         result is rounded. On chips with chains. It lies as ``out`` does, and has no byte in common with it.
-    dtype: of the result: int32 (int8 operands, without scale), float32, bfloat16 (chips with bf16), int8. Default:
-        int32, with scale int8, for other operands float32.
+    zero_point: of a result of int8 or uint8, one of its numbers; it is added to what is rounded, and then saturated.
+        On chips with chains and round.
+    dtype: of the result: int32 (int8 operands, without scale), float32, bfloat16 (chips with bf16), int8, uint8 (chips
+        with chains). Default: int32, with scale int8, for other operands float32.
     precision: of float32 operands, as in ``matmul``; others have none.
     out: array for the result, [images, y, x, outputs] of its type; a new one if not given. A view if the channels of a
         pixel are contiguous; it has no byte in common with ``x``.
@@ -113,6 +122,9 @@ def conv2d(
         raise BadRequest("bias and relu need a scale: the int32 result has no epilogue; give scale=1.0 for int8")
     if residual is not None and (operands is not ElementType.INT8 or result is not ElementType.INT8 or relu):
         raise BadRequest("a residual is for int8 operands and results, and no relu; add it by nn.add")
+    has_zero = check_zero_point(device.config, result, scale is not None, zero_point)
+    if has_zero and residual is not None:
+        raise BadRequest("zero_point beside a residual; it is part of the bias then: add it divided by the scale")
     shape, kind = (x.shape[0], axes[0].out, axes[1].out, outputs), numpy_type(result)
     if out is None:
         out = device.empty(shape, kind)
@@ -130,7 +142,7 @@ def conv2d(
             )
     rows = isinstance(values.scale, Buffer)
     has_bias, has_scale, joined = values.bias is not None, values.scale is not None, residual is not None
-    epilogue = Epilogue(result, has_bias, has_scale, relu, scale_rows=rows, residual=joined)
+    epilogue = Epilogue(result, has_bias, has_scale, relu, scale_rows=rows, residual=joined, zero_point=has_zero)
     (image, row, pixel, _), (out_image, out_row, out_pixel, _) = x.strides, out.strides
     steps = Steps(pixel, row, out_pixel, out_row, image, out_image)
     problem = Conv(*axes, channels, outputs, products, steps, operands, epilogue, x.shape[0], padding_value)
@@ -142,6 +154,8 @@ def conv2d(
         more = values.behind(output)
         if residual is not None:
             more += [residual[to_first:, :, to_column:, output:], float(residual_scale)]
+        if has_zero:
+            more.append(float(zero_point))
         launch(run, part.problem, source, weights.packed(groups, part.form), target, *more)
     return out
 

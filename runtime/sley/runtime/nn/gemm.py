@@ -17,7 +17,13 @@ from sley.runtime.device.types import element_type, numpy_type
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.launch import launch
-from sley.runtime.kernels.gemm.limits import check_depth, check_operands, check_result, unknown_result
+from sley.runtime.kernels.gemm.limits import (
+    check_depth,
+    check_operands,
+    check_result,
+    check_zero_point,
+    unknown_result,
+)
 from sley.runtime.kernels.gemm.plan import plan
 from sley.runtime.kernels.gemm.problem import Problem, Strides
 from sley.runtime.kernels.gemm.stored import Stored
@@ -35,6 +41,7 @@ def gemm(
     relu: bool = False,
     *,
     beta: float | None = None,
+    zero_point: float = 0,
     trans_a: bool = False,
     trans_b: bool = False,
     dtype: DTypeLike | None = None,
@@ -63,8 +70,11 @@ def gemm(
     relu: clip below zero; int8 operands need a ``scale`` then.
     beta: factor of the former contents of ``out``, which is float32 or bfloat16 then. They are not read if beta, in
         fp32, is 0: NaN in ``out`` is overwritten, as in BLAS.
+    zero_point: of a result of int8 or uint8, one of its numbers; it is added to what is rounded, and then saturated.
+        On chips with chains and round.
     trans_a, trans_b: the operand is stored transposed: a as [K, M], b as [N, K].
-    dtype: of the result: int32 (only int8 operands, without scale), float32, bfloat16 (only chips with bf16), int8.
+    dtype: of the result: int32 (only int8 operands, without scale), float32, bfloat16 (only chips with bf16), int8,
+        uint8 (only chips with chains).
         Default: int32, with scale int8, for bf16 operands float32.
     out: array for the result, of its type; a new one if not given. A view if its rows have their elements side by
         side; what lies between its rows stays. It may be part of the same array as an operand, but have no byte in
@@ -106,7 +116,9 @@ def gemm(
     if beta is not None and abs(beta) < SMALLEST_FACTOR:
         beta = None
     rows = factor if isinstance(factor, Buffer) else None
-    epilogue = Epilogue(result, bias is not None, factor is not None, relu, beta is not None, rows is not None)
+    has_zero = check_zero_point(device.config, result, factor is not None, zero_point)
+    has_bias, has_scale, has_beta = bias is not None, factor is not None, beta is not None
+    epilogue = Epilogue(result, has_bias, has_scale, relu, has_beta, rows is not None, zero_point=has_zero)
     problem = _problem(a, b, out, (batch, m, n, k), (operands, trans_a, trans_b), epilogue)
     row = None if bias is None else row_of(device, "bias", bias, numpy_type(SUM_TYPES[operands]), n, "columns")
     for name, operand in (("a", a), ("b", b), ("bias", row), ("scale", rows)):
@@ -116,6 +128,8 @@ def gemm(
             )
     more: list[Argument] = [] if row is None else [row]
     more += [value for value in (factor, beta) if value is not None]
+    if has_zero:
+        more.append(float(zero_point))
     launch(stream or device.stream, problem, plan(device.config, problem), a, b, out, *more)
     return out
 

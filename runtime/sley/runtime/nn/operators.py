@@ -165,6 +165,7 @@ from sley.runtime.nn.quantized import (
     quantized_mul,
     quantized_softmax,
 )
+from sley.runtime.nn.quantized_attention import quantized_attention
 from sley.runtime.nn.randomness import Dropped, dropout, dropout_backward, rand, randn
 from sley.runtime.nn.recurrent import Recurrent, gru, lstm, rnn
 from sley.runtime.nn.recurrent_gradients import RecurrentGradients, gru_backward, lstm_backward, rnn_backward
@@ -375,6 +376,7 @@ __all__ = [
     "quantize",
     "quantized_activation",
     "quantized_add",
+    "quantized_attention",
     "quantized_concat",
     "quantized_layer_norm",
     "quantized_mul",

@@ -12,25 +12,29 @@ from sley.runtime.nn.elements import times
 from sley.runtime.nn.mapping import FP32, INT8, Operand, mapped
 from sley.runtime.tile import language as tile
 
+ROUNDING = 1.5 * 2.0**23
+"""Sums of fp32 with it are integers."""
+
 
 def quantize(
     x: Buffer, scale: Operand, zero_point: Operand = 0.0, *, out: Buffer | None = None, stream: Stream | None = None
 ) -> Buffer:
-    """x · (1 / scale) + zero point, rounded half to even and saturated to int8.
+    """x · (1 / scale), rounded half to even, plus the zero point, saturated to int8.
 
     Parameters
     ----------
     x: bfloat16 or float32.
-    scale: a number above 0, or an array of float32, broadcast: one for each channel. zero_point: as scale.
+    scale: a number above 0, or an array of float32, broadcast: one for each channel. zero_point: integers, as scale.
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
+    zero = as_number(zero_point)
     return mapped(
         "quantize",
-        quantized,
+        quantized if isinstance(zero, float) and not zero else _quantized_exactly,
         x,
         checked_scale(scale),
-        as_number(zero_point),
+        zero,
         dtype=INT8,
         computed=FP32,
         out=out,
@@ -65,11 +69,21 @@ def dequantize(
 
 
 def requantize(
-    x: Buffer, scale: Operand, *, relu: bool = False, out: Buffer | None = None, stream: Stream | None = None
+    x: Buffer,
+    scale: Operand,
+    *,
+    relu: bool = False,
+    zero_point: int = 0,
+    out: Buffer | None = None,
+    stream: Stream | None = None,
 ) -> Buffer:
-    """Sums in int32 times scale, clipped below zero if ``relu``, rounded and saturated to int8."""
-    function = _requantized_relu if relu else times
-    return mapped("requantize", function, x, as_number(scale), dtype=INT8, computed=FP32, out=out, stream=stream)
+    """Sums in int32 times scale, clipped below zero if ``relu``, rounded half to even, plus the zero point, saturated
+    to int8."""
+    function: Any = _requantized_relu if relu else times
+    operands: list[Any] = [x, as_number(scale)]
+    if zero_point:
+        function, operands = _requantized_relu_at if relu else _requantized_at, [*operands, float(zero_point)]
+    return mapped("requantize", function, *operands, dtype=INT8, computed=FP32, out=out, stream=stream)
 
 
 def absmax_scale(x: Buffer, axis: sums.Axes = None, *, stream: Stream | None = None) -> Buffer:
@@ -102,6 +116,23 @@ def quantized(x: Any, scale: Any, zero_point: Any) -> Any:
 def dequantized(x: Any, scale: Any, zero_point: Any) -> Any:
     """What an int8 stands for."""
     return (x - zero_point) * scale
+
+
+def rounded_at(x: Any, zero_point: Any) -> Any:
+    """x rounded half to even, plus a zero point, for |x| up to 2^22; above it saturates as x does."""
+    return (x + ROUNDING) + (zero_point - ROUNDING)
+
+
+def _quantized_exactly(x: Any, scale: Any, zero_point: Any) -> Any:
+    return rounded_at(quantized(x, scale, 0.0), zero_point)
+
+
+def _requantized_at(x: Any, scale: Any, zero_point: Any) -> Any:
+    return rounded_at(x * scale, zero_point)
+
+
+def _requantized_relu_at(x: Any, scale: Any, zero_point: Any) -> Any:
+    return rounded_at(tile.maximum(x * scale, 0.0), zero_point)
 
 
 def _requantized_relu(x: Any, scale: Any) -> Any:

@@ -54,15 +54,20 @@ def scaled_dot_product_attention(
 
     Raises ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``BufferFreed``.
     """
-    q, k, v = _grouped(q, k, v)
-    array = Device.of(q).config.array
-    plain = mask is None and q.dtype == BF16 and q.ndim == 4 and k.shape[1] == q.shape[1]
-    if plain and q.shape[-1] % array == 0 and q.shape[-1] <= 8 * array and v.shape[-1] == q.shape[-1]:
+    q, k, v = grouped(q, k, v)
+    if mask is None and q.dtype == BF16 and in_one_program(q, k, v):
         return attention(q, k, v, causal=causal, scale=scale, out=out, stream=stream)
     weights = attention_weights(q, k, mask, causal=causal, scale=scale, precision=precision, stream=stream)
     given = out if out is None or out.ndim == q.ndim else out.reshape(*q.shape[:-1], v.shape[-1])
     result = matmul(weights, v, precision=precision, out=given, stream=stream)
     return result if q.ndim == 4 else result.reshape(q.shape[0], -1, *result.shape[3:])
+
+
+def in_one_program(q: Buffer, k: Buffer, v: Buffer) -> bool:
+    """Whether ``attention`` takes arrays of these shapes, in bfloat16 and without a mask."""
+    array, dim = Device.of(q).config.array, q.shape[-1]
+    alike = q.ndim == k.ndim == v.ndim == 4 and k.shape[1] == q.shape[1] and v.shape[-1] == dim
+    return alike and dim % array == 0 and dim <= 8 * array
 
 
 def attention_weights(
@@ -73,9 +78,11 @@ def attention_weights(
     causal: bool = False,
     scale: float | None = None,
     precision: str = "highest",
+    dtype: np.dtype[Any] | None = None,
     stream: Stream | None = None,
 ) -> Buffer:
-    """softmax(scale · q · k^T + mask), of the type of q; parameters as those of ``scaled_dot_product_attention``."""
+    """softmax(scale · q · k^T + mask), of the type of q if no ``dtype`` is given; of int8 q and k scores are exact.
+    Other parameters as those of ``scaled_dot_product_attention``."""
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
     scores = matmul(q, k.mT, dtype=np.float32, precision=precision, stream=stream)
     device, (queries, keys) = Device.of(q), scores.shape[-2:]
@@ -93,7 +100,7 @@ def attention_weights(
         down = device.array(np.arange(queries, dtype=np.float32).reshape(queries, 1))
         across = device.array(np.arange(keys, dtype=np.float32))
         scores = mapped("attention", _seen, scores, down, across, dtype=FP32, out=scores, stream=stream)
-    return softmax(scores, -1, q.dtype, stream=stream)
+    return softmax(scores, -1, dtype or q.dtype, stream=stream)
 
 
 class AttentionGradients(NamedTuple):
@@ -123,7 +130,7 @@ def attention_backward(
     """
     shapes = q.shape, k.shape, v.shape
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else float(scale)
-    q, k, v = _grouped(q, k, v)
+    q, k, v = grouped(q, k, v)
     if grad.ndim != q.ndim:
         grad = grad.reshape(*q.shape[:-1], v.shape[-1])
     weights = attention_weights(q, k, mask, causal=causal, scale=scale, precision=precision, stream=stream)
@@ -140,7 +147,7 @@ def attention_backward(
     return AttentionGradients(*found)
 
 
-def _grouped(q: Buffer, k: Buffer, v: Buffer) -> tuple[Buffer, Buffer, Buffer]:
+def grouped(q: Buffer, k: Buffer, v: Buffer) -> tuple[Buffer, Buffer, Buffer]:
     """With fewer heads of k than of q: [batch, heads of k, heads of q for each, …]. Raises ``ShapeMismatch``."""
     if q.ndim == 5:
         return q, k, v

@@ -41,6 +41,15 @@ def cdiv(a: int, b: int) -> int:
     return -(-a // b)
 
 
+def even(size: int, most: int, multiple: int = 1) -> int:
+    """The extent of equal blocks of ``size`` elements, as few as those of ``most`` elements are, and a multiple of
+    ``multiple``: 197 elements are two blocks of 128 and 69, or of 99 each. A block at an edge is computed as if it
+    were whole, so equal ones waste less. Raises ``TileError`` for numbers below 1."""
+    if min(size, most, multiple) < 1:
+        raise TileError(f"even({size}, {most}, {multiple}): sizes are 1 or more")
+    return cdiv(cdiv(size, cdiv(size, most)), multiple) * multiple
+
+
 def candidates(kernel: str, constants: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The constants with every combination of choices. Raises ``TileError`` if they are too many."""
     names = [name for name, value in constants.items() if isinstance(value, Choice)]

@@ -16,7 +16,7 @@ from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Block, Function, Value
 from sley.runtime.tile.operations import STORES
 from sley.runtime.tile.passes.abilities import check_abilities
-from sley.runtime.tile.passes.ahead import early_operations
+from sley.runtime.tile.passes.ahead import Ahead, early_operations
 from sley.runtime.tile.passes.blocks import loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
@@ -94,8 +94,9 @@ class Prepared:
     config: ChipConfig
     ranges: dict[Value, Range]
     placement: Placement
-    orders: dict[Block, Order]
+    ahead: Ahead
     early: Early
+    orders: dict[Block, Order]
 
     @property
     def cycles(self) -> int:
@@ -103,23 +104,33 @@ class Prepared:
         return price(self.function, self.placement, self.config, self.early)
 
     def compiled(self) -> Compiled:
-        """Its program; one with nothing issued ahead if there are no instructions or registers for that. Raises
+        """Its program; with less issued ahead if there are no instructions or registers for that. Raises
         ``KernelError`` if it is too long."""
         try:
-            program = self._program(self.orders, self.early)
+            program = self._program()
         except KernelError:
-            if not self.early:
+            less = self._with_less()
+            if less is None:
                 raise
-            program = self._program(orders(self.function, self.placement, {}), {})
+            return less.compiled()
         stored = {op.operands[0] for op in self.function.body.walk() if op.name in STORES}
         reads = frozenset(array.name for array in self.function.arrays if array not in stored)
         return Compiled(replace(program, reads=reads), self.function.grid)
 
-    def _program(self, order: dict[Block, Order], early: Early) -> Program:
+    def _with_less(self) -> Prepared | None:
+        """The same with less issued ahead, if there is any."""
+        for ahead in reversed(Ahead):
+            early = early_operations(self.function, self.placement, self.config, ahead)
+            if ahead < self.ahead and early != self.early:
+                order = orders(self.function, self.placement, early)
+                return replace(self, ahead=ahead, early=early, orders=order)
+        return None
+
+    def _program(self) -> Program:
         first = Room(self.function, self.config, self.placement, self.ranges)
-        Emitter(self.function, first, order, early).instructions()
+        Emitter(self.function, first, self.orders).instructions()
         again = Room(self.function, self.config, self.placement, self.ranges, first)
-        return Emitter(self.function, again, order, early).program()
+        return Emitter(self.function, again, self.orders).program()
 
 
 def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC, verified: bool = True) -> Prepared:
@@ -135,18 +146,19 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     check_abilities(function, config)
     for ahead, slots in _attempts(schedule):
         placement = place(function, config, slots)
-        early = early_operations(function, placement, config) if ahead else {}
+        early = early_operations(function, placement, config, ahead)
         try:
-            return Prepared(function, config, ranges, placement, orders(function, placement, early), early)
+            order = orders(function, placement, early)
+            return Prepared(function, config, ranges, placement, ahead, early, order)
         except OrderError as error:
             unordered = error
     raise unordered
 
 
-def _attempts(schedule: Schedule) -> Iterator[tuple[bool, int]]:
-    """Whether operations are issued ahead, and most slots of a tile: as many as semaphores can count. If there are too
-    few for one slot, nothing is issued ahead."""
-    for ahead in (True, False) if schedule.prefetch else (False,):
+def _attempts(schedule: Schedule) -> Iterator[tuple[Ahead, int]]:
+    """What is issued ahead, and most slots of a tile: as many as semaphores can count. If there are too few for one
+    slot, less is issued ahead."""
+    for ahead in reversed(Ahead) if schedule.prefetch else (Ahead.NOTHING,):
         slots = schedule.buffer
         while slots:
             yield ahead, slots

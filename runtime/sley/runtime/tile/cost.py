@@ -9,22 +9,23 @@ want in the same cycle.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, gcd
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import Space
 from sley.abi.timing import BF16_ROW, DOORBELL_TO_INSTRUCTION, FP32_FUNCTION, INT8_ROW
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import ADDER_OPS
-from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
+from sley.runtime.tile.ir import Function, Op, Value, tile_shape, tile_type
 from sley.runtime.tile.operations import UNITS
 from sley.runtime.tile.passes.ahead import products
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.order import Early, accesses
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, transposed
+from sley.runtime.tile.passes.rounds import Rounds, Segment, rounds_of
 from sley.runtime.tile.types import TileType
 
 # In cycles, as measured on the gateware with the default memory:
@@ -40,6 +41,7 @@ ADDED = 8  # and through an adder of fp32 in them
 GAP = 0.75  # a run that does not continue the one before
 INSTRUCTION = 2  # of the sequencer
 TRANSFER, CHAIN, CHUNK, REDUCE, ROUND = 8, 6, 3, 16, 3  # instructions: of an operation, of each of its chunks, a round
+LATER, JOINED = 14, 8  # more of a round: for what is ahead, of a round or two, and for each loop that is joined
 ROUNDS, HELD = "rounds", "held"
 """What of a loop's time overlaps with nothing of the same loop, and what loads do not overlap with, as the sequencer
 waits for room in a queue."""
@@ -67,7 +69,7 @@ def price(function: Function, placement: Placement, config: ChipConfig, early: E
     x, y, z = function.grid
     blocks = x * y * z
     cost = _Cost(placement, config, min(blocks, config.cores), early)
-    time = cost.block(function.body)
+    time = cost.block(function.body.ops)
     turns = -(-blocks // config.cores)
     return START + time.whole + (turns - 1) * max(time.busy.values(), default=0) + FENCE
 
@@ -76,11 +78,11 @@ class _Cost:
     def __init__(self, placement: Placement, config: ChipConfig, sharers: int, early: Early) -> None:
         self.placement, self.config, self.sharers, self.early = placement, config, sharers, early
 
-    def block(self, block: Block) -> Time:
+    def block(self, ops: Sequence[Op]) -> Time:
         busy: Counter[str] = Counter()
         whole, before = 0, ""
         spans: Spans = {}
-        for op in block.ops:
+        for op in ops:
             begin = whole
             if op.body is not None:
                 inner = self.loop(op)
@@ -101,24 +103,65 @@ class _Cost:
         return Time(busy, whole, spans)
 
     def loop(self, op: Op) -> Time:
-        assert op.body is not None
-        body, count = self.block(op.body), op.attributes["count"]
-        body.busy["SEQUENCER"] += ROUND * INSTRUCTION
-        rounds = [
+        rounds = self.early.get(op, rounds_of(op))
+        each = rounds.ops[rounds.front : len(rounds.ops) - rounds.back]
+        body, count = self.block(each), rounds.count
+        places = {when for op, when in zip(rounds.ops, rounds.segments, strict=True) if op in rounds.ahead}
+        more = len(places) * LATER + (len(rounds.loops) - 1) * JOINED
+        body.busy["SEQUENCER"] += (ROUND + more) * INSTRUCTION
+        turns = [
             -(-(last - first) // buffer.slots)
             for buffer, (first, last, units) in body.spans.items()
-            if buffer.loop is op and len(units) > 1
+            if buffer.loop is rounds.loops[-1] and len(units) > 1
         ]
         loads = body.busy[Unit.LOAD.name]
         held = body.busy.pop(HELD, 0)
         behind = held + loads + ROUND_TRIP + HANDOVER if held and loads else 0
         if op not in self.early:
-            rounds.append(behind)
-        period = max(*body.busy.values(), *rounds, 0)
+            turns.append(behind)
+        period = max(*body.busy.values(), *turns, *self._waiting(rounds), self._starved(rounds), 0)
         busy = Counter({unit: cycles * count for unit, cycles in body.busy.items()})
+        ends = [self.block(part) for part in (rounds.ops[: rounds.front], rounds.ops[len(rounds.ops) - rounds.back :])]
+        for end in ends:
+            busy.update({unit: cycles * (count // rounds.inner) for unit, cycles in end.busy.items()})
         # Ahead or not, the first loads of the loop are behind the last products of the time before.
-        busy[ROUNDS] = period * count + max(0, behind - period)
-        return Time(busy, body.whole + period * (count - 1), {})
+        whole = period * count + max(0, behind - period)
+        busy[ROUNDS] = whole if len(rounds.loops) == 1 else max(*busy.values(), whole)
+        return Time(busy, body.whole + sum(end.whole for end in ends) + busy[ROUNDS] - period, {})
+
+    def _waiting(self, rounds: Rounds) -> Iterator[int]:
+        """How long each unit is kept in a round by what is issued together, where it waits for another one in
+        between: a unit does the operations of the next round behind those of this one. Loads are there."""
+        free, ready = Counter[Unit](), dict[Value, int]()
+        spans: dict[tuple[Unit, int], tuple[int, int]] = {}
+        for number in range(rounds.front, len(rounds.ops) - rounds.back):
+            op = rounds.ops[number]
+            unit = UNITS.get(op.name, Unit.LOAD)
+            if unit is Unit.LOAD:
+                continue
+            cycles, _, latency = getattr(self, f"_{op.name}")(op)
+            begin = max([free[unit], *(ready.get(value, 0) for value in op.operands)])
+            free[unit] = begin + cycles
+            ready.update(dict.fromkeys(op.results, free[unit] + latency))
+            first, _ = spans.setdefault((unit, rounds.depth(number)), (begin, 0))
+            spans[unit, rounds.depth(number)] = first, free[unit]
+        return (last - first for first, last in spans.values())
+
+    def _starved(self, rounds: Rounds) -> int:
+        """How long a product ahead and what the vector unit makes of it take, where that writes to a bank of the sums
+        of the products behind, which leave it no cycle for that, so that it comes behind them; by slots."""
+        parts = {
+            segment: [op for op, when in zip(rounds.ops, rounds.segments, strict=True) if when is segment]
+            for segment in (Segment.PRODUCTS_AHEAD, Segment.AHEAD, Segment.BEHIND)
+        }
+        first, made, last = parts.values()
+        last = [op for op in last if op.name == "dot"]
+        made = [op for op in made if op.name in UNITS]
+        banks = [(value, dot.result) for dot in last for op in made for value in op.results]
+        if not first or not any(self.placement.in_one_bank(*pair, self.config) for pair in banks):
+            return 0
+        cycles: int = sum(getattr(self, f"_{op.name}")(op)[0] for op in (*first, *made, *last))
+        return -(-cycles // min(self.placement.of[op.result].slots for op in first))
 
     # Each gives the cycles of its unit, instructions, and the latency behind it.
 
@@ -160,7 +203,7 @@ class _Cost:
             weights = -(-depth // weight_pairs(tile_type(b), self.config))
         folds, tiles = -(-depth // fold), -(-columns // n)
         through = n * ((BF16_ROW if dtype is ElementType.BF16 else INT8_ROW) + 1) + HANDOVER
-        each = max(rows, weights) * (1 + self._in_one_bank(a, b))
+        each = max(rows, weights) * (1 + self.placement.in_one_bank(a, b, self.config))
         per_fold = tiles * each
         if dtype is ElementType.BF16:
             per_fold = max(per_fold, through if folds > 1 else 0)
@@ -179,7 +222,7 @@ class _Cost:
         values = [*operands, op.result]
         apart = any(tile_shape(value) != shape or tile_type(value).dtype is ElementType.INT8 for value in values)
         apart = apart or bool(op.attributes["iota"])
-        twice = len(operands) > 1 and self._in_one_bank(*operands[:2])
+        twice = len(operands) > 1 and self.placement.in_one_bank(operands[0], operands[1], self.config)
         rows = shape[0] * count * self.config.row_parts * (1 + twice)
         latency = LANES + ADDED * sum(stage in ADDER_OPS for stage in (stages.binary, stages.binary2))
         latency += ADDED * bool(stages.add) + (FP32_FUNCTION if stages.function is not None else 0)
@@ -226,16 +269,3 @@ class _Cost:
         rows, columns = tile_shape(op.result)
         steps = (rows * -(-columns // self.config.array)).bit_length() + 2 * self.config.array.bit_length()
         return rows * -(-columns // self.config.array) + steps * (LANES + ADDED), CHAIN + steps * CHUNK, HANDOVER
-
-    def _in_one_bank(self, a: Value, b: Value) -> bool:
-        """Whether rows of two tiles are read from one bank, at two cycles for both."""
-        first, second = self.placement.of[a], self.placement.of[b]
-        if first.space is not second.space or first is second:
-            return False
-        scratchpad = first.space is Space.SCRATCHPAD
-        rows = self.config.scratchpad_rows if scratchpad else self.config.accumulator_rows
-        bank = rows // (self.config.scratchpad_banks if scratchpad else self.config.accumulator_banks)
-        one, other = (
-            range(buffer.first // bank, (buffer.first + buffer.all_rows - 1) // bank + 1) for buffer in (first, second)
-        )
-        return one.start < other.stop and other.start < one.stop

@@ -8,6 +8,7 @@ vector unit and the array do with them comes from whoever defines it, the golden
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import entry_points
 from itertools import product
 from typing import Any, Protocol
@@ -50,6 +51,7 @@ class Arithmetic(Protocol):
     ) -> Bits: ...
 
 
+@cache
 def arithmetic() -> Arithmetic:
     """The golden model's. Raises ``TileError`` if none is installed."""
     found = {point.name: point for point in entry_points(group="sley.arithmetic")}

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sley.abi.types import ElementType
-from sley.runtime.tile.choices import Choice, cdiv, choice
+from sley.runtime.tile.choices import Choice, cdiv, choice, even
 from sley.runtime.tile.kernel import Kernel, function, kernel
 from sley.runtime.tile.library import all, any, argmax, argmin, cumsum, exp, gelu, log, silu
 from sley.runtime.tile.operations import PRODUCTS, RoomError, TileError
@@ -57,6 +57,7 @@ __all__ = [
     "choice",
     "cumsum",
     "dot",
+    "even",
     "exp",
     "exp2",
     "floor",

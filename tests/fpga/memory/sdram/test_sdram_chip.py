@@ -10,6 +10,7 @@ from sley.fpga.memory.sdram.part import COMMON_32M, SdramPart
 from sley.fpga.memory.sdram.pins import PRECHARGE_ALL, Command
 from sley.fpga.testing.sdram_bench import broken_rules
 from sley.fpga.testing.sdram_chip import SdramChip, SdramRule
+from sley.hw.testing.simulation.engine import QuickEngine
 
 CLOCK_HZ = 100_000_000  # tRCD 3, tRP 3, tRAS 5, tRC 7, tRRD 2, tWR 2, tRFC 7, tMRD 2, CAS latency 2 or 3
 PART = replace(COMMON_32M, row_bits=2, power_up=100)
@@ -71,7 +72,7 @@ def play(steps: Steps, part: SdramPart = PART, stored_rows: int | None = None) -
         faults.append(ctx.get(dut.fault))
 
     faults: list[int] = []
-    simulator = Simulator(dut)
+    simulator = Simulator(dut, engine=QuickEngine)
     simulator.add_clock(1e-8)
     simulator.add_testbench(process)
     simulator.run()

@@ -10,6 +10,7 @@ from amaranth.sim import Simulator
 from sley.abi.config import ChipConfig
 from sley.hw.core.matrix.array import SystolicArray
 from sley.hw.core.matrix.element import ProcessingElement
+from sley.hw.testing.simulation.engine import QuickEngine
 
 PORTS = ("activation", "swap", "weight", "take", "sum")
 BF16_PORTS = ("kind", "fields", "total")
@@ -57,7 +58,7 @@ def check_same_outputs(one: ProcessingElement, other: ProcessingElement, platfor
                     found, expected = (ctx.get(Value.cast(getattr(x, f"{name}_o"))) for x in (other, one))
                     assert found == expected, (cycle, name)
 
-    simulator = Simulator(m)
+    simulator = Simulator(m, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
@@ -83,7 +84,7 @@ def check_same_sums(config: ChipConfig, platform: object, cycles: int = 500) -> 
             if cycle > 100:
                 assert [ctx.get(s) for s in one.sums] == [ctx.get(s) for s in other.sums], cycle
 
-    simulator = Simulator(m)
+    simulator = Simulator(m, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

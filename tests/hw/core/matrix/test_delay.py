@@ -10,6 +10,7 @@ from amaranth import Module, Signal
 from amaranth.sim import Simulator
 
 from sley.hw.core.matrix.delay import MemoryDelay, pointer_bits
+from sley.hw.testing.simulation.engine import QuickEngine
 
 
 @pytest.mark.parametrize(
@@ -39,7 +40,7 @@ def test_what_comes_out_went_in_so_many_cycles_ago(cycles: int, longest: int, se
             if len(inside) == cycles:
                 assert ctx.get(delay.o) == inside[0]
 
-    simulator = Simulator(m)
+    simulator = Simulator(m, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

@@ -13,6 +13,7 @@ from sley.abi.timing import BF16_PRODUCT
 from sley.hw.core.matrix.element import ProcessingElement, bf16_fields, bf16_kind
 from sley.hw.fp.add_product import AddProduct, pack_total, unpack_total
 from sley.hw.testing.floats import patterns, special
+from sley.hw.testing.simulation.engine import QuickEngine
 from sley.sim.golden.matmul import bf16_sums
 
 
@@ -73,7 +74,7 @@ def test_extremes() -> None:
                 found.append(ctx.get(dut.o))
             await ctx.tick()
 
-    simulator = Simulator(dut)
+    simulator = Simulator(dut, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

@@ -53,6 +53,7 @@ def test_every_combination_of_flags(config, b_op, dtype, step):
     assert not bench.faults
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize(
     ("config", "count"),
     [

@@ -48,6 +48,7 @@ def random_problem(rng: random.Random, config: ChipConfig) -> tuple[Conv, int]:
     return problem, groups
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("config", [*CHIPS, *MORE_CHIPS], ids=lambda config: config.name)
 def test_random_problems_fit(config: ChipConfig) -> None:
     rng = random.Random(config.name)

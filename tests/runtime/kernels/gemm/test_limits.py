@@ -10,12 +10,13 @@ from sley.runtime.kernels.epilogue import Epilogue
 from sley.runtime.kernels.gemm.limits import MAX_K, RESULTS, check_memory, check_problem, check_result, device_bytes
 from sley.runtime.kernels.gemm.problem import Problem
 
-INT8, BF16, INT32, FP32 = ElementType.INT8, ElementType.BF16, ElementType.INT32, ElementType.FP32
+INT8, UINT8, BF16 = ElementType.INT8, ElementType.UINT8, ElementType.BF16
+INT32, FP32 = ElementType.INT32, ElementType.FP32
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_what_each_chip_makes(name: str) -> None:
-    """int32 of int8 alone; bf16, as operands or result, where the chip has it."""
+    """int32 of int8 alone; bf16, as operands or result, where the chip has it; uint8 with chains."""
     config = PRESETS[name]
     for operands in (INT8, BF16):
         for result in RESULTS:
@@ -23,6 +24,7 @@ def test_what_each_chip_makes(name: str) -> None:
             problem = Problem(3, 4, 5, operands, epilogue=Epilogue(result, bias=narrow, scale=narrow))
             possible = config.has(operands) and (result is not INT32 or operands is INT8)
             possible &= result is not BF16 or config.has(BF16)
+            possible &= result is not UINT8 or UINT8 in config.vector_types
             if possible:
                 check_problem(config, problem)
             else:
@@ -38,8 +40,12 @@ def test_operands_of_another_chip() -> None:
 
 def test_results() -> None:
     base = PRESETS["base"]
-    with pytest.raises(UnsupportedType, match="the result is uint8; gemm makes int32, float32, int8, bfloat16"):
-        check_result(base, INT8, ElementType.UINT8)
+    with pytest.raises(
+        UnsupportedType, match="the result is float16; gemm makes int32, float32, int8, uint8, bfloat16"
+    ):
+        check_result(base, INT8, ElementType.FP16)
+    with pytest.raises(UnsupportedType, match="the result is uint8; the chip nano has no chains: ask for int8"):
+        check_result(PRESETS["nano"], INT8, UINT8, scaled=True)
     for operands, scaled in ((BF16, False), (INT8, True)):
         with pytest.raises(UnsupportedType, match="only sums of int8 without a scale are: ask for float32"):
             check_result(base, operands, INT32, scaled)

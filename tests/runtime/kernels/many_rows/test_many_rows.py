@@ -1,5 +1,7 @@
 """Products of many rows of int8 with packed weights and what becomes of them, bit by bit."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -10,10 +12,10 @@ from sley.abi.types import ElementType
 from sley.runtime import Device
 from sley.runtime.device.buffer import BF16
 from sley.runtime.errors import KernelError
-from sley.runtime.kernels.few_rows.weights import pack
 from sley.runtime.kernels.many_rows.placement import place
-from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows, Source
 from sley.runtime.kernels.many_rows.program import many_rows_program
+from sley.runtime.kernels.many_rows.weights import pack
 from sley.sim.golden import float32
 from sley.sim.golden.functions import apply
 from sley.sim.golden.tile import GoldenTiles
@@ -25,6 +27,10 @@ CASES = [
     (16, 1, 32, 32, Ending.SCALED),
     (8, 2, 64, 100, Ending.SCALED),
     (3, 1, 48, 32, Ending.SCALED),
+    (1, 1, 16, 1, Ending.SCALED),
+    (1, 2, 336, 97, Ending.SCALED),
+    (17, 1, 48, 40, Ending.SCALED),
+    (1, 2, 96, 64, Ending.ADDED),
     (5, 2, 64, 64, Ending.GATED),
     (2, 2, 64, 64, Ending.ADDED),
     (64, 1, 48, 31, Ending.SCALED),
@@ -79,12 +85,31 @@ def ended(p: ManyRows, values: Bits, before: Bits, norm: np.ndarray) -> tuple[Bi
     return result, scale, inverse
 
 
+def parts_of(x: Bits, inverses: Bits, norm: np.ndarray | None, parts: int) -> NDArray[np.int8]:
+    """Tokens of fp32 as int8, high parts first."""
+    values = x if norm is None else float32.multiply(x, float32.to_bits(norm))
+    units = float32.multiply(values, inverses)
+    if parts == 1:
+        return float32.to_int8(units)
+    high = apply(Function.ROUND, float32.multiply(units, word(1 / 128)))
+    low = float32.add(units, float32.multiply(high, word(128)) ^ float32.SIGN)
+    return np.concatenate([float32.to_int8(high), float32.to_int8(low)])
+
+
 def run(p: ManyRows, engine: str = MODEL) -> int:
     """Compares, and returns cycles."""
     random, outputs = np.random.default_rng(p.inputs), p.blocks * 16
-    x = random.integers(-128, 128, (p.parts * p.tokens, p.inputs)).astype(np.int8)
+    x = given = random.integers(-128, 128, (p.parts * p.tokens, p.inputs)).astype(np.int8)
     w = random.integers(-128, 128, (outputs, p.inputs)).astype(np.int8)
     scales = random.uniform(1e-3, 2, (p.tokens, 1)).astype(np.float32) / np.float32(p.inputs * 100)
+    sources: list[np.ndarray] = []
+    if p.source is not Source.INT8:
+        given = random.standard_normal((p.tokens, p.inputs)).astype(np.float32) ** 3
+        weights = random.standard_normal((1, p.inputs)).astype(np.float32) if p.source is Source.NORMED else None
+        most = np.abs(given * (1 if weights is None else weights)).max(axis=1, keepdims=True)
+        inverses = (np.float32(127 if p.parts == 1 else 127 * 128) / most).astype(np.float32)
+        x = parts_of(float32.to_bits(given), float32.to_bits(inverses), weights, p.parts)
+        sources = [inverses] if weights is None else [inverses, weights]
     factors = random.uniform(1e-3, 2, (1, outputs)).astype(np.float32)
     width = 16 * p.groups
     before = random.standard_normal((p.tokens, width)).astype(np.float32)
@@ -93,11 +118,11 @@ def run(p: ManyRows, engine: str = MODEL) -> int:
         results = [device.array(before)]
         if p.gives_scales:
             results += [device.empty((p.tokens, 1), np.float32) for _ in range(2)]
-        inputs = [device.array(a) for a in (x, scales, pack(device.config, w), factors)]
+        inputs = [device.array(a) for a in (given, scales, pack(device.config, w), factors)]
         norms = [device.array(np.abs(norm))] if p.ending is Ending.ADDED else []
         program = many_rows_program(device.config, p)
         with device.stream.timed() as timing:
-            device.stream.launch(program, [*inputs, *results, *norms], (p.cores,))
+            device.stream.launch(program, [*inputs, *results, *norms, *map(device.array, sources)], (p.cores,))
         right = ended(p, products(p, x, w, scales, factors), float32.to_bits(before), norm)
         for found, bits in zip(results, right, strict=True):
             assert (found.numpy().view(np.uint32) == bits).all()
@@ -107,6 +132,41 @@ def run(p: ManyRows, engine: str = MODEL) -> int:
 @pytest.mark.parametrize(("tokens", "parts", "outputs", "inputs", "ending"), CASES)
 def test_endings(tokens: int, parts: int, outputs: int, inputs: int, ending: Ending) -> None:
     run(ManyRows(tokens, parts, outputs // 16, inputs, ending, EPSILON))
+
+
+@pytest.mark.parametrize("source", [Source.FLOATS, Source.NORMED])
+@pytest.mark.parametrize(
+    ("tokens", "parts", "outputs", "inputs", "ending"),
+    [
+        (1, 2, 64, 576, Ending.SCALED),
+        (1, 2, 32, 16, Ending.GATED),
+        (3, 1, 64, 80, Ending.ADDED),
+        (8, 2, 64, 1536, Ending.ADDED),
+        (8, 2, 96, 576, Ending.GATED),
+        (17, 1, 48, 96, Ending.SCALED),
+    ],
+)
+def test_tokens_of_floats(tokens: int, parts: int, outputs: int, inputs: int, ending: Ending, source: Source) -> None:
+    """Tokens become int8 in the program, all at once or in pieces."""
+    run(ManyRows(tokens, parts, outputs // 16, inputs, ending, EPSILON, source=source))
+
+
+def test_tokens_on_the_gateware() -> None:
+    """The same bits, and the cycles of the model."""
+    p = ManyRows(2, 2, 4, 48, Ending.ADDED, EPSILON, source=Source.NORMED)
+    assert run(p, "fast:base?memory=8M") == run(p, f"{MODEL}&cycles=on")
+
+
+def test_extremes() -> None:
+    """The largest sums there are do not wrap."""
+    x, w = np.full((2, 1536), -128, np.int8), np.full((16, 1536), -128, np.int8)
+    p = ManyRows(1, 2, 1, 1536)
+    with Device.open(MODEL) as device:
+        ones = [device.full((1, size), 1.0, np.float32) for size in (1, 16)]
+        out = device.empty((1, 16), np.float32)
+        arguments = [device.array(x), ones[0], device.array(pack(device.config, w)), ones[1], out]
+        device.stream.launch(many_rows_program(device.config, p), arguments)
+        assert (out.numpy() == 129 * 128 * 128 * 1536).all()
 
 
 def test_cores() -> None:
@@ -130,12 +190,26 @@ def test_zeros() -> None:
         assert ((scales.numpy() > 0) & (scales.numpy() < 1e-20)).all()
 
 
+@pytest.mark.parametrize("source", [Source.FLOATS, Source.NORMED])
+def test_places_of_floats(source: Source) -> None:
+    """What becomes int8 ends in its half of the accumulators, and pieces are all of a token."""
+    for tokens, blocks, inputs in product(range(1, 17), range(2, 64, 6), (16, 80, 576, 1536)):
+        at = place(preset("base"), ManyRows(tokens, 2, blocks, inputs, Ending.ADDED, source=source))
+        rows = tokens * at.piece + 1 + tokens + (at.piece if source is Source.NORMED else 0)
+        assert at.floats + rows <= at.half
+        assert inputs // 16 % at.piece == 0
+
+
 def test_refused() -> None:
     base = preset("base")
     with pytest.raises(KernelError, match=r"a norm over 48 outputs.* a multiple of 32"):
         place(base, ManyRows(64, 1, 3, 32, Ending.ADDED))
     with pytest.raises(KernelError, match="heads of 48 elements"):
         place(base, ManyRows(64, 1, 6, 32, Ending.TURNED, head=48, turned=1))
+    with pytest.raises(KernelError, match=r"rows of 40 in fp32 for 1 cores.* a multiple of 16"):
+        place(base, ManyRows(1, 2, 4, 40, source=Source.FLOATS))
+    with pytest.raises(KernelError, match="128 tokens of 1 parts"):
+        place(base, ManyRows(128, 1, 4, 576, source=Source.NORMED))
     with pytest.raises(KernelError, match="150 tokens of 1 parts"):
         place(base, ManyRows(150, 1, 4, 32))
 

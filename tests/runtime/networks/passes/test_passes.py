@@ -109,4 +109,4 @@ def test_dumps(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     text = capsys.readouterr().err
     assert text.startswith("# behind regions\nnetwork small: x -> y\n")
     assert "y = Region(" in text
-    assert list(PASSES) == ["unused", "scales", "batch_norm", "bias", "activation", "shuffles", "regions"]
+    assert list(PASSES) == ["unused", "scales", "batch_norm", "bias", "activation", "attention", "shuffles", "regions"]

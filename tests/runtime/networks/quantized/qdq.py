@@ -65,12 +65,12 @@ class Model:
 
 
 def rounded(sums: Array, bias: Array, scale: Array, zero: int, low: int = -128, high: int = 127) -> Array:
-    """int8 of exact sums: one product in fp32, rounded half to even. The zero point is added to the sums, rounded to
-    one of them. ``bias``, ``scale``: broadcast."""
-    scale = scale.astype(np.float32)
-    total = sums + bias + np.rint(zero / scale.astype(np.float64)).astype(np.int64)
+    """int8 of exact sums: one product in fp32, rounded half to even, plus the zero point. ``bias``, ``scale``:
+    broadcast."""
+    total = sums + bias
     assert abs(total).max() < 1 << 31
-    return np.clip(np.rint(total.astype(np.float32) * scale), low, high).astype(np.int8)
+    real = np.rint(total.astype(np.float32) * scale.astype(np.float32))
+    return np.clip(real.astype(np.float64) + zero, low, high).astype(np.int8)
 
 
 def convolution(

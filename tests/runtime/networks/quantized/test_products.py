@@ -126,19 +126,6 @@ def test_a_bias_that_could_wrap_stays_real(base: Device) -> None:
     np.testing.assert_allclose(network(x)[y], [[1 + 4e-5, 2 + 4e-5, 3 + 4e-5]], rtol=1e-6)
 
 
-def test_weights_beyond_int8_stay_real(base: Device) -> None:
-    """uint8 weights with zero point 0 are up to 255: no int8 holds them, and nothing wraps."""
-    w = np.array([[255, 0, 128], [1, 200, 7]], np.uint8)
-    model = Model()
-    values = model.dequantize(model.input("x", (4, 2), np.int8), 0.5, 0)
-    y = model.quantize(model.node("MatMul", values, model.weights(w, 0.01, 1)), 0.9, 0)
-    made = model.made((y, np.int8))
-    network = compiled(made, base)
-    assert "QuantizedMatMul" not in operators(network)
-    x = np.array([[1, 2], [-3, 4], [5, -6], [127, -128]], np.int8)
-    np.testing.assert_array_equal(network(x)[y], ReferenceEvaluator(made).run(None, {"x": x})[0])
-
-
 def test_weights_of_uint8(base: Device) -> None:
     """With zero point 128 they are int8."""
     rng = np.random.default_rng(5)

@@ -11,6 +11,7 @@ pytest.importorskip("onnx", reason="the extra onnx is not installed")
 pytest.importorskip("sklearn", reason="the extra demo is not installed")
 
 from digit_networks import FLOAT, digits, images, network_of, trained
+from small_transformer import TOKENS, WIDTH, transformer
 from typer.testing import CliRunner
 
 from sley.driver import BadRequest
@@ -208,3 +209,34 @@ def test_what_is_refused() -> None:
     )
     with pytest.raises(BadRequest, match="6 samples, and 'fixed' takes 4 at once"):
         quantize(fixed, {"x": np.ones((6, 24), np.float32)}, fold)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_transformer(base: Device, causal: bool) -> None:
+    """Layers and attention on int8: the device is as far from float32 as onnx's reference of the same network."""
+    rng = np.random.default_rng(0)
+    network = transformer(causal)
+    data, x = (rng.standard_normal((n, TOKENS, WIDTH)).astype(np.float32) for n in (32, 4))
+    made, report = quantize(network, {"x": data}, fold)
+    kinds = {row.name: (row.operator, row.kind) for row in report.rows}
+    assert [kinds[f"layer{layer}.attention"] for layer in range(2)] == [("Attention", "int8")] * 2
+    assert all(row.int8 > 30 for row in report.rows)
+    compiled = compile_network(made, base, fold, {"x": x.shape})
+    operators = [node.operator for node in compiled.network.nodes]
+    assert (operators.count("QuantizedAttention"), operators.count("Softmax"), operators.count("MatMul")) == (2, 0, 0)
+    (found,), (real,) = compiled(x).values(), evaluate(network, {"x": x}, fold).values()
+    (reference,) = evaluate(made, {"x": x}, fold).values()
+    ratios = [10 * np.log10(np.square(real).sum() / np.square(value - real).sum()) for value in (found, reference)]
+    assert ratios[0] > max(23, ratios[1] - 0.5)
+
+
+def test_attention_too_far_off_stays_real(base: Device) -> None:
+    rng = np.random.default_rng(0)
+    network = transformer()
+    data = {"x": rng.standard_normal((8, TOKENS, WIDTH)).astype(np.float32)}
+    made, report = quantize(network, data, fold, least=36)
+    kinds = {row.name: row.kind for row in report.rows}
+    assert (kinds["layer0.attention"], kinds["layer0.q.product"]) == ("float32", "int8")
+    operators = [node.operator for node in compile_network(made, base, fold, {"x": (8, TOKENS, WIDTH)}).network.nodes]
+    assert "QuantizedAttention" not in operators
+    assert operators.count("Softmax") == 2

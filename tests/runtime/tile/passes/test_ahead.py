@@ -140,7 +140,9 @@ def test_products_ahead(base: Device, rows: int, buffer: int) -> None:
         return attention.function(types_of(arrays), {"rows": rows, "keys": 32}, grid)
 
     prepared = prepare(function(), BASE, schedule)
-    assert ["dot" in {op.name for op in early} for early in prepared.early.values()] == ([True] if buffer > 1 else [])
+    assert ["dot" in {op.name for op in rounds.ahead} for rounds in prepared.early.values()] == (
+        [True] if buffer > 1 else []
+    )
     agree(base, function, arrays, schedule)
     scores = np.exp(arrays["q"].astype(np.float64) @ arrays["k"].astype(np.float64).T)
     wanted = scores / scores.sum(1, keepdims=True) @ arrays["v"].astype(np.float64)

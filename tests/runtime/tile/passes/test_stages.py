@@ -13,7 +13,7 @@ from sley.abi.config import preset
 from sley.runtime import Device, tile
 from sley.runtime.tile.compiler import Prepared, prepare
 from sley.runtime.tile.ir import Function
-from sley.runtime.tile.passes.order import Segment, segments
+from sley.runtime.tile.passes.rounds import Segment
 from sley.sim.engines.options import default_engine
 
 BASE = preset("base")
@@ -100,9 +100,8 @@ def prepared(kernel: Any, arrays: dict[str, Any], constants: dict[str, Any], gri
 def staged(found: Prepared) -> list[list[str]]:
     """Of loops, what the vector unit does ahead."""
     return [
-        [op.name for op, when in zip(loop.body.ops, segments(loop.body, early), strict=True) if when is Segment.AHEAD]
-        for loop, early in found.early.items()
-        if loop.body is not None
+        [op.name for op, when in zip(rounds.ops, rounds.segments, strict=True) if when is Segment.AHEAD]
+        for rounds in found.early.values()
     ]
 
 

@@ -54,6 +54,13 @@ def attention(device: Device) -> None:
     nn.attention(q, k, v).numpy()
 
 
+def attention_of_int8(device: Device) -> None:
+    """Queries, keys and a last block that fill neither groups nor pairs of folds."""
+    for queries, keys, dim, causal in ((40, 56, 64, False), (70, 150, 32, True), (20, 130, 128, False)):
+        q, k, v = (numbers(device, 1, 2, length, dim, dtype=np.int8) for length in (queries, keys, keys))
+        nn.quantized_attention(q, k, v, 0.1, 0.1, 0.1, 0.1, causal=causal, out_zero_point=3.0).numpy()
+
+
 def images(device: Device) -> None:
     x = numbers(device, 2, 9, 11, 5, dtype=np.int8)
     nn.conv2d(x, numbers(device, 3, 3, 5, 7, dtype=np.int8), padding=1).numpy()
@@ -62,6 +69,6 @@ def images(device: Device) -> None:
     nn.global_avg_pool2d(x).numpy()
 
 
-@pytest.mark.parametrize("work", [product, rows, lists, attention, images])
+@pytest.mark.parametrize("work", [product, rows, lists, attention, attention_of_int8, images])
 def test_reports_nothing(device: Device, work: Callable[[Device], None]) -> None:
     work(device)

@@ -5,8 +5,11 @@ import threading
 from contextlib import suppress
 from dataclasses import replace
 
+import looping_kernels
 import numpy as np
 import pytest
+import tile_chips
+from looping_programs import BYTES, PLACES, LoopingProgram
 from paired_work import placed
 from random_chips import random_chip, random_memory
 
@@ -16,6 +19,7 @@ from sley.abi.transport import Transport
 from sley.driver import Driver, SleyError
 from sley.runtime import Device, blas
 from sley.runtime.errors import KernelError
+from sley.runtime.tile.operations import TileError
 from sley.sim.engines.options import default_engine, parse_options
 from sley.sim.engines.timed import TimedTransport
 from sley.sim.testing.paired_transport import PairedTransport
@@ -96,6 +100,9 @@ def test_memories(timing: dict[str, str]) -> None:
         assert repeating.repeated[0] > 0.1 * transport.cycles
 
 
+DIFFERING = {"channels", "banks", "refresh", "refresh_cycles"}
+
+
 @pytest.mark.parametrize("timing", [{"channels": "2"}, {"banks": "4"}, {"refresh": "600"}])
 def test_memories_in_which_places_differ(timing: dict[str, str]) -> None:
     """Nothing is left out where a burst takes as long as its place in memory says."""
@@ -120,6 +127,76 @@ def test_watchdog_ends_where_it_would() -> None:
         assert repeating.repeated[0] > 1000
 
 
+def test_last_round_of_a_loop() -> None:
+    """A passage ends where the last instruction of the last round is executed, and began in a round behind which
+    another one came."""
+    transport, _ = pair(configuration("nano"))
+    text = "add r11, r0, #1\nset load.run_bytes, #4\nloop #20, last\n" + "add r13, r13, #1\n" * 28
+    text += "load r8, r0, r11 signal=0\nlast: sync wait=0\nend"
+    with Driver(transport) as driver, driver.context() as context:
+        queue = context.queue()
+        data = context.heap.allocate(256)
+        address, words = placed(context, assemble(text))
+        for _ in range(3):
+            queue.launch(address, words, [data], (1, 1, 1))
+            queue.fence().wait()
+
+
+def programs(config: ChipConfig, timing: dict[str, str], seeds: range) -> int:
+    """Random programs, each some times with data in different places; how many cycles were left out."""
+    left_out = 0
+    for seed in seeds:
+        words = assemble(LoopingProgram(config, seed).text)
+        if len(words) > config.program_words:
+            continue
+        rng = random.Random(seed)
+        transport, repeating = pair(config, timing, seed)
+        with Driver(transport) as driver, driver.context() as context:
+            transport.driver = driver
+            queue = context.queue()
+            data = context.heap.allocate(PLACES + BYTES)
+            for _ in range(2):
+                address, length = placed(context, words)
+                for _ in range(3):
+                    queue.launch(address, length, [data + rng.randrange(PLACES)], (2, 1, 1))
+                    queue.fence().wait()
+            left_out += repeating.repeated[0]
+    return left_out
+
+
+def kernels(config: ChipConfig, timing: dict[str, str], seeds: range) -> int:
+    """Random kernels, some of which a chip has no room for; how many cycles were left out."""
+    left_out = 0
+    for seed in seeds:
+        transport, repeating = pair(config, timing, seed)
+        with Driver(transport) as driver:
+            transport.driver = driver
+            with suppress(KernelError, TileError):
+                looping_kernels.launch(Device(driver), seed)
+            left_out += repeating.repeated[0]
+    return left_out
+
+
+SOME = 10
+"""Programs, or kernels, of a test."""
+
+
+def firsts(default: int, slow: range, campaign: range) -> list[object]:
+    """Seeds to begin with."""
+    marked = [(pytest.mark.slow, slow), (pytest.mark.campaign, campaign)]
+    return [default, *(pytest.param(first, marks=mark) for mark, some in marked for first in some)]
+
+
+@pytest.mark.parametrize("first", firsts(88, range(0, 40, SOME), range(100, 400, SOME)))
+def test_programs(first: int) -> None:
+    assert programs(configuration("nano"), {}, range(first, first + SOME)) > 0
+
+
+@pytest.mark.parametrize("first", firsts(50, range(0, 20, SOME), range(60, 360, SOME)))
+def test_kernels(first: int) -> None:
+    assert kernels(configuration("base"), {}, range(first, first + SOME)) > 0
+
+
 SLOW, CAMPAIGN = (1, 2, 4), range(5, 14)
 
 
@@ -136,3 +213,13 @@ def test_random_chips(seed: int) -> None:
     with Driver(transport) as driver:
         transport.driver = driver
         products(Device(driver), random.Random(seed), 5)
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", range(20, 40))
+def test_random_programs_on_random_chips(seed: int) -> None:
+    timing = {name: value for name, value in random_memory(seed).items() if name not in DIFFERING}
+    config = replace(random_chip(seed), cores_x=1, cores_y=1, program_words=1024)
+    programs(config, timing, range(1000 * seed, 1000 * seed + SOME))
+    config = replace(tile_chips.random_chip(seed), cores_x=1, cores_y=1)
+    kernels(config, timing, range(1000 * seed, 1000 * seed + SOME))

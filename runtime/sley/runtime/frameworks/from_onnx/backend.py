@@ -106,6 +106,7 @@ SHAPING = {
         for kind in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")
     },
     **{name: (1,) for name in ("Conv", "ConvTranspose")},
+    "QLinearConv": tuple(range(1, 9)),
 }
 """Inputs that must be known when a network is compiled, by operator."""
 

@@ -13,6 +13,10 @@ from onnx.reference import ReferenceEvaluator
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.registry import UnsupportedOperator
 
+OLDEST = 13
+FIRST = {"DequantizeLinear": 19, "QuantizeLinear": 19}
+"""Opsets from which on onnx's reference has an operator; what older ones mean is the same."""
+
 
 def fold(node: Node, inputs: Sequence[NDArray[Any] | None]) -> list[NDArray[Any]]:
     """The outputs of an operator whose inputs are known. Raises ``UnsupportedOperator``."""
@@ -30,7 +34,8 @@ def fold(node: Node, inputs: Sequence[NDArray[Any] | None]) -> list[NDArray[Any]
     ]
     results = [helper.make_tensor_value_info(name, TensorProto.UNDEFINED, None) for name in node.outputs if name]
     graph = helper.make_graph([proto], "fold", values, results)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", max(node.version, 13))])
+    version = max(node.version, FIRST.get(node.operator, OLDEST))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
     try:
         return [np.asarray(value) for value in ReferenceEvaluator(model).run(None, given)]
     except Exception as error:  # of any kind, as it comes from the reference implementation

@@ -28,6 +28,7 @@ aten = torch.ops.aten
 ANNOTATION = "quantization_annotation"
 """Where torchao looks for annotations in the metadata of a node."""
 PRODUCTS = (aten.conv1d.default, aten.conv2d.default, aten.linear.default)
+ATTENTIONS = (aten.scaled_dot_product_attention.default,)
 SUMS = (aten.add.Tensor, aten.add_.Tensor)
 NORMS = (aten.batch_norm.default,)
 ACTIVATIONS = (aten.relu.default, aten.relu_.default, aten.hardtanh.default, aten.hardtanh_.default)
@@ -47,7 +48,8 @@ SAME = (
 
 class SleyQuantizer(Quantizer):
     """Convolutions and linear layers with int8 weights, a scale for each output, and int8 activations with one scale
-    and one zero point; sums of two values, pooling, and what only moves elements, between them.
+    and one zero point; attention, q with zero point 0; sums of two values, pooling, and what only moves elements,
+    between them.
 
     Parameters
     ----------
@@ -56,7 +58,7 @@ class SleyQuantizer(Quantizer):
 
     def __init__(self, training: bool = False) -> None:
         super().__init__()
-        self.values, self.weights = _specs(training)
+        self.values, self.centred, self.weights = _specs(training)
 
     def annotate(self, model: GraphModule) -> GraphModule:
         """Annotates what runs on int8. Users call ``prepare_pt2e``, which calls this."""
@@ -65,6 +67,10 @@ class SleyQuantizer(Quantizer):
                 self._product(node)
             elif node.target in SUMS and all(isinstance(value, Node) for value in node.args[:2]):
                 self._annotate(node, {value: self.values for value in node.args[:2]})
+                self._result(node)
+            elif node.target in ATTENTIONS:
+                q, k, v = node.args[:3]
+                self._annotate(node, {q: self.centred, k: self.values, v: self.values})
                 self._result(node)
         for node in model.graph.nodes:
             if node.target in SAME:
@@ -110,8 +116,8 @@ class SleyQuantizer(Quantizer):
         )
 
 
-def _specs(training: bool) -> tuple[QuantizationSpec, QuantizationSpec]:
-    """Of values and of weights."""
+def _specs(training: bool) -> tuple[QuantizationSpec, QuantizationSpec, QuantizationSpec]:
+    """Of values, of values with zero point 0 and of weights."""
     small = 2.0**-12
     values: Any = HistogramObserver.with_args(eps=small)
     weights: Any = PerChannelMinMaxObserver.with_args(eps=small)
@@ -120,5 +126,6 @@ def _specs(training: bool) -> tuple[QuantizationSpec, QuantizationSpec]:
         weights = FakeQuantize.with_args(observer=MovingAveragePerChannelMinMaxObserver, eps=small)
     return (
         QuantizationSpec(torch.int8, values, -128, 127, torch.per_tensor_affine),
+        QuantizationSpec(torch.int8, values, -127, 127, torch.per_tensor_symmetric),
         QuantizationSpec(torch.int8, weights, -127, 127, torch.per_channel_symmetric, ch_axis=0),
     )

@@ -24,14 +24,18 @@ class Emitter:
     A *step* is a tile of queries with a block of keys, in one register: its keys, its queries, whether it is the
     tile's first, and, if causal, by how many groups its first query is behind its first key; 0 is none. In round n step
     n is loaded, n - 1 scored and weighed, n - 2 summed up; ``ended`` is n - 3. ``parity``: n mod 2, of slots.
-    Whatever an instruction waits for is signalled by one issued before it.
+    Whatever an instruction waits for is signalled by one issued before it. ``folds``: products that a score takes.
+    ``q_rows``: rows of the queries of a group.
     """
 
     def __init__(self, config: ChipConfig, problem: Problem) -> None:
         self.config, self.problem = config, problem
-        self.n, self.dim, self.folds = config.array, problem.dim, problem.dim // config.array
-        self.place = Placement.of(config, problem.dim)
-        name = f"attention_{problem.queries}x{problem.keys}x{problem.dim}"
+        self.n, self.dim = config.array, problem.dim
+        self.folds = problem.dim * problem.kind.bytes // config.row_bytes
+        self.q_rows = self.folds * self.n
+        self.place = Placement.of(config, problem.dim, problem.kind)
+        kind = "int8_" if problem.integers else ""
+        name = f"attention_{kind}{problem.queries}x{problem.keys}x{problem.dim}"
         self.k = k = KernelBuilder(name, config)
         self.q, self.keys, self.values, self.out = (k.arg(name, strided=True) for name in ("q", "k", "v", "out"))
         self.temporary, factor = k.arg("temporary"), k.arg("factor")
@@ -43,11 +47,10 @@ class Emitter:
         self.o_ready, self.o_done = k.semaphore("sums_ready"), k.semaphore("sums_done")
         self.out_free, self.out_done = k.semaphore("out_free", 1), k.semaphore("out_done")
         self.stored, self.back = k.semaphore("stored"), k.semaphore("back")
-        chains = Chains.of(problem.causal)
+        chains = Chains.of(problem)
         self.highest, self.maximum, self.weigh = (k.chain(c) for c in (chains.highest, chains.maximum, chains.weights))
-        self.factor, self.rescale, self.reciprocal = (
-            [k.chain(c) for c in group] for group in (chains.factor, chains.rescale, chains.reciprocal)
-        )
+        self.factor, self.rescale = ([k.chain(c) for c in group] for group in (chains.factor, chains.rescale))
+        self.reciprocal, self.result = k.chain(chains.reciprocal), k.chain(chains.result)
         self.ones, self.lowest = k.chain(chains.ones), k.chain(chains.lowest)
         k.set(Unit.VECTOR, splat0=factor, **{name: value - (1 << 32) * (value >> 31) for name, value in SPLATS.items()})
         if problem.causal:

@@ -11,7 +11,8 @@ from sley.runtime.kernels.attention.results import Results
 
 @lru_cache(maxsize=256)
 def attention_program(config: ChipConfig, problem: Problem) -> Program:
-    """The program; its arguments are the addresses of q, k, v, the result, a temporary array; and scale * log2(e)."""
+    """The program; its arguments are the addresses of q, k, v, the result, a temporary array; and scale * log2(e). Of
+    int8 also the factor of results and what is added to them."""
     return _Attention(config, problem).program
 
 

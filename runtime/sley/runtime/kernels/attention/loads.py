@@ -17,6 +17,7 @@ class Loads(Emitter):
     def __init__(self, config: ChipConfig, problem: Problem) -> None:
         super().__init__(config, problem)
         k = self.k
+        self.run_bytes = problem.dim * problem.kind.bytes
         self.heads, self.q_left, self.k_left = k.reg("heads", problem.heads), k.reg("q_left"), k.reg("k_left", 0)
         k.mov(self.q_left, problem.queries)
         self.k_at, self.v_at = k.reg("k_at"), k.reg("v_at")
@@ -49,8 +50,8 @@ class Loads(Emitter):
                 k.mov(self.k_at, self.keys)
                 k.mov(self.v_at, self.values)
                 k.add(self.loaded, self.loaded, FIRST)
-                k.set(Unit.LOAD, run_bytes=2 * p.dim, chunks=self.folds, chunk_stride=self.n)
-                k.set(Unit.LOAD, mem_stride=p.q.row, local_stride=p.dim)
+                k.set(Unit.LOAD, run_bytes=self.run_bytes, chunks=self.folds, chunk_stride=self.n)
+                k.set(Unit.LOAD, mem_stride=p.q.row, local_stride=self.q_rows)
                 k.mov(row, place.q)
                 with k.if_(self.q_slot, "!=", 0):
                     k.mov(row, place.q + place.q_slot)
@@ -66,7 +67,7 @@ class Loads(Emitter):
                 k.shl(row, row, 2 * COUNT_BITS)
                 k.add(self.loaded, self.loaded, row)
             k.sub(self.k_left, self.k_left, count)
-            k.set(Unit.LOAD, run_bytes=2 * p.dim, chunks=self.folds, chunk_stride=place.block)
+            k.set(Unit.LOAD, run_bytes=self.run_bytes, chunks=self.folds, chunk_stride=place.block)
             k.set(Unit.LOAD, mem_stride=p.k.row, local_stride=1)
             self.slot(row, place.k, place.k_slot)
             k.load(self.k_at, row, count, wait=self.k_free, signal=self.k_full)
@@ -77,10 +78,11 @@ class Loads(Emitter):
         k, p, place = self.k, self.problem, self.place
         with k.if_(self.loaded, "!=", 0), k.scratch("count row") as (count, row):
             self.count(count, self.loaded)
-            k.set(Unit.LOAD, run_bytes=2 * p.dim, chunks=self.folds, chunk_stride=self.n)
+            k.set(Unit.LOAD, run_bytes=self.run_bytes, chunks=self.folds, chunk_stride=self.n)
             k.set(Unit.LOAD, mem_stride=p.v.row, local_stride=p.dim + 1)
-            self.slot(row, place.v, place.v_slot)
-            k.load(self.v_at, row, count, transpose=True, wait=self.v_free, signal=self.v_full)
+            first, size = (place.integers, place.integers_slot) if p.integers else (place.v, place.v_slot)
+            self.slot(row, first, size)
+            k.load(self.v_at, row, count, interleave=p.integers, transpose=True, wait=self.v_free, signal=self.v_full)
             k.add(self.v_at, self.v_at, place.block * p.v.row)
 
     def advance(self) -> None:

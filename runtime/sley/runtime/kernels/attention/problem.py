@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
 
 TILE_GROUPS = 3
 """Most groups of N queries in a tile: the vector unit keeps a factor of each in a row register of its own."""
@@ -37,7 +38,13 @@ class Matrices:
 
 @dataclass(frozen=True)
 class Problem:
-    """Sizes, and where operands lie. Attributes: ``heads``: of all batches. ``blocks``: of the grid."""
+    """Sizes, and where operands lie.
+
+    Attributes
+    ----------
+    heads: of all batches. blocks: of the grid. kind: of q, k and v: BF16 or INT8. result: BF16; of INT8 also INT8 or
+        UINT8.
+    """
 
     heads: int
     queries: int
@@ -49,6 +56,13 @@ class Problem:
     v: Matrices
     out: Matrices
     blocks: int
+    kind: ElementType = ElementType.BF16
+    result: ElementType = ElementType.BF16
+
+    @property
+    def integers(self) -> bool:
+        """Whether scores are int32."""
+        return self.kind is ElementType.INT8
 
 
 def temporary_bytes(config: ChipConfig, problem: Problem) -> int:

@@ -1,8 +1,9 @@
 """The products of an attention program: scores, K times Q transposed, and sums, V transposed times the weights."""
 
 from sley.abi.config import ChipConfig
+from sley.abi.instructions import Op
 from sley.abi.types import ElementType
-from sley.runtime.assembler.operands import ZERO, Register, Semaphores, Value
+from sley.runtime.assembler.operands import ZERO, Register, Semaphores
 from sley.runtime.kernels.attention.loads import Loads
 from sley.runtime.kernels.attention.problem import Problem
 
@@ -38,7 +39,7 @@ class Products(Loads):
                     k.sub(groups, groups, first)
                     with k.loop(first):
                         k.matmul(0, 0, 0, wait=self.s_free)
-                    k.mul(rows, first, self.dim)
+                    k.mul(rows, first, self.q_rows)
                     k.add(q_fold, q_fold, rows)
                     k.mul(rows, first, place.block)
                     k.add(first_row, first_row, rows)
@@ -52,12 +53,21 @@ class Products(Loads):
                     if self.problem.causal:
                         k.mov(limit, seen)
                     with k.loop(groups):
-                        k.weights(weights, n, dtype=ElementType.BF16)
+                        k.weights(weights, n, dtype=self.problem.kind)
                         if self.problem.causal:
                             k.min(rows, count, limit)
                             k.add(limit, limit, n)
-                        self._product(k_fold, scores, rows if self.problem.causal else count, accumulate, wait, signal)
-                        k.add(weights, weights, self.dim)
+                        seen_keys = rows if self.problem.causal else count
+                        k.matmul(
+                            k_fold,
+                            scores,
+                            seen_keys,
+                            accumulate=accumulate,
+                            dtype=self.problem.kind,
+                            wait=wait,
+                            signal=signal,
+                        )
+                        k.add(weights, weights, self.q_rows)
                         k.add(scores, scores, place.block)
                 k.add(q_fold, q_fold, n)
                 k.add(k_fold, k_fold, place.block)
@@ -82,7 +92,7 @@ class Products(Loads):
     def sum_up(self) -> None:
         """Adds the step ``summed`` to the sums."""
         k, place, n = self.k, self.place, self.n
-        k.matmul(0, 0, 0, wait=(self.v_full, self.o_ready))
+        k.matmul(0, 0, 0, wait=self.o_ready if self.problem.integers else (self.v_full, self.o_ready))
         names = "left groups p_fold v_fold rows past"
         with k.scratch(names) as (left, groups, p_fold, v_fold, rows, past):
             self.count(left, self.summed)
@@ -96,7 +106,7 @@ class Products(Loads):
                     k.mov(past, 1)
                     k.sub(past, past, seen)
 
-            def fold(accumulate: bool, wait: Semaphores) -> None:
+            def fold(accumulate: bool) -> None:
                 with k.scratch("weights sums count") as (weights, sums, count):
                     k.mov(weights, p_fold)
                     k.mov(sums, place.sums)
@@ -110,26 +120,50 @@ class Products(Loads):
                             k.add(sums, sums, skipped)
                         k.add(past, past, 1)
                     with k.loop(count if self.problem.causal else groups):
-                        k.weights(weights, rows, dtype=ElementType.BF16, wait=wait)
-                        self._product(v_fold, sums, self.dim + 1, accumulate)
+                        k.weights(weights, rows, dtype=ElementType.BF16)
+                        k.matmul(v_fold, sums, self.dim + 1, accumulate=accumulate, dtype=ElementType.BF16)
                         k.add(weights, weights, place.block)
                         k.add(sums, sums, self.dim + 1)
 
+            self._wait_for_weights(groups, past)
             k.min(rows, left, n)
-            goes_on = k.label("goes on")
+            more, behind = k.label("more"), k.label("behind")
             with self.if_first(self.summed):
-                fold(False, self.p_full)
-                k.jump(goes_on)
-            fold(True, self.p_full)
-            k.place(goes_on)
+                fold(False)
+                k.jump(behind)
+            k.place(more)
+            fold(True)
+            k.place(behind)
             k.sub(left, left, rows)
-            with k.while_(ZERO, "<", left):
-                k.add(p_fold, p_fold, n)
-                k.add(v_fold, v_fold, self.dim + 1)
-                k.min(rows, left, n)
-                fold(True, ())
-                k.sub(left, left, rows)
-        k.matmul(0, 0, 0, signal=(self.v_free, self.p_free, self.o_done))
+            k.add(p_fold, p_fold, n)
+            self._next_values(v_fold, p_fold)
+            k.min(rows, left, n)
+            k.branch(Op.BLT, ZERO, left, more)
+        done = (self.p_free, self.o_done)
+        k.matmul(0, 0, 0, signal=done if self.problem.integers else (self.v_free, *done))
+
+    def _wait_for_weights(self, groups: Register, past: Register) -> None:
+        """Of all groups that see a key of the step."""
+        k = self.k
+        with k.scratch("count") as (count,):
+            k.mov(count, groups)
+            if self.problem.causal:
+                k.max(count, past, 0)
+                k.sub(count, groups, count)
+            with k.loop(count):
+                k.matmul(0, 0, 0, wait=self.p_full)
+
+    def _next_values(self, v_fold: Register, p_fold: Register) -> None:
+        """To the next fold of V, that of a fold of P: of integers, odd folds are behind all even ones."""
+        k, n, rows, odd = self.k, self.n, self.dim + 1, self.place.v_slot // 2
+        if not self.problem.integers:
+            k.add(v_fold, v_fold, rows)
+            return
+        k.add(v_fold, v_fold, rows - odd)
+        with k.scratch("number") as (number,):
+            k.and_(number, p_fold, n)  # slots of P begin at multiples of 2N
+            with k.if_(number, "!=", 0):
+                k.add(v_fold, v_fold, 2 * odd - rows)
 
     def _first_group(self, to: Register, seen: Register) -> None:
         """The first group that sees a key of a step."""
@@ -138,14 +172,3 @@ class Products(Loads):
         k.sub(to, to, seen)
         k.max(to, to, 0)
         k.shr(to, to, self.n.bit_length() - 1)
-
-    def _product(
-        self,
-        source: Register,
-        target: Register,
-        rows: Value,
-        accumulate: bool,
-        wait: Semaphores = (),
-        signal: Semaphores = (),
-    ) -> None:
-        self.k.matmul(source, target, rows, accumulate=accumulate, dtype=ElementType.BF16, wait=wait, signal=signal)

@@ -10,6 +10,7 @@ from sley.runtime.kernels.conv.placement import Placement
 from sley.runtime.kernels.conv.problem import Conv
 from sley.runtime.kernels.conv.tiling import Tiling, chunks_of, patches
 from sley.runtime.kernels.conv.walk import Level, Walk
+from sley.runtime.kernels.sums_to_results import sums_to_results
 
 JOIN = Chain(multiply=Operand.SPLAT0, binary2=BinaryOp.ADD, binary2_operand=Operand.LATE0, late0=Late.B)
 """A residual times its factor, and the sums, which are B."""
@@ -59,6 +60,9 @@ class ConvEmitter(Pixels):
         if epilogue.residual:
             self.arg["residual"], self.arg["factor"] = k.arg("residual", True), k.arg("factor")
             self.joins = k.chain(JOIN)
+        if epilogue.zero_point:
+            self.arg["zero_point"] = k.arg("zero_point")
+        self.to_results = sums_to_results(k, epilogue)
         self.free, self.full = k.semaphore("free", tiling.slots), k.semaphore("full")
         self.acc_free, self.acc_done = k.semaphore("acc_free", 2), k.semaphore("acc_done")
         self.out_free, self.out_done = k.semaphore("out_free", 2 * epilogue.narrow), k.semaphore("out_done")

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
 from sley.abi.parameters import PARAMS, Param
-from sley.abi.types import ElementType
 from sley.runtime.kernels.conv.problem import Conv
 from sley.runtime.kernels.conv.tiling import Tiling, patches
 
@@ -50,7 +49,7 @@ class Placement:
         y, x = patches(p, t)
         patch = y.extent * x.extent
         a_step, b_step = patch * t.folds, t.wide * t.folds * t.taps_y * t.taps_x * n
-        halves = config.lane_elements() if p.epilogue.result is ElementType.INT8 and t.wide > 1 else 1
+        halves = config.lane_elements() if p.epilogue.result.bits == 8 and t.wide > 1 else 1
         made = up(t.wide, halves)
         out_step = made // halves * t.pixels if p.epilogue.narrow else 0
         a_rows, b_rows, out_rows = a_step * t.slots, b_step * t.slots, 2 * out_step

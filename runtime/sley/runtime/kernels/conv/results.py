@@ -1,6 +1,7 @@
 """The results of a convolution's program: the epilogue of a macro tile, and its way to memory."""
 
 from functools import partial
+from typing import Any
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space, VectorRow
@@ -40,6 +41,8 @@ class Results(Loads):
             k.vrow(VectorRow.SCALE, self.arg["scale"], splat=True)
         if p.epilogue.residual:
             k.set(Unit.VECTOR, splat0=self.arg["factor"])
+        if p.epilogue.zero_point:
+            k.set(Unit.VECTOR, splat0=self.arg["zero_point"])
 
     @property
     def _flat(self) -> bool:
@@ -124,14 +127,8 @@ class Results(Loads):
     def _vector(self) -> None:
         """The epilogue, one column tile at a time."""
         k, p, t, place, epilogue = self.k, self.problem, self.tiling, self.place, self.problem.epilogue
-        vector = partial(
-            k.vector,
-            dtype=SUM_TYPES[p.dtype],
-            bias=epilogue.bias,
-            scale=epilogue.scale,
-            relu=epilogue.relu,
-            out=ElementType.FP32 if epilogue.residual else epilogue.result,
-        )
+        out = ElementType.FP32 if epilogue.residual else epilogue.result
+        vector: Any = partial(k.vector, dtype=SUM_TYPES[p.dtype], out=out, **self.to_results)
         with k.scratch("count acc made value") as (count, acc, made, value):
             tiles = self.tile_count
             if isinstance(tiles, Register):

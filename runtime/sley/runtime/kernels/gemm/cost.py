@@ -41,7 +41,7 @@ def _passes(problem: Problem) -> int:
 
 def _halves(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:
     """Column tiles of results that share a row of the scratchpad."""
-    return np.where((c.wide > 1) & (problem.epilogue.result is ElementType.INT8), config.lane_elements(), 1)
+    return np.where((c.wide > 1) & (problem.epilogue.result.bits == 8), config.lane_elements(), 1)
 
 
 def _mixed(config: ChipConfig, problem: Problem, c: Candidates) -> Ints:

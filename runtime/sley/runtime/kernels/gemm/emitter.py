@@ -12,6 +12,7 @@ from sley.runtime.kernels.gemm.placement import Operand, Placement
 from sley.runtime.kernels.gemm.problem import Problem
 from sley.runtime.kernels.gemm.tiling import Tiling
 from sley.runtime.kernels.gemm.walk import TileWalk
+from sley.runtime.kernels.sums_to_results import sums_to_results
 
 
 class GemmEmitter:
@@ -51,12 +52,13 @@ class GemmEmitter:
         self.ahead = tiling.slots - 1
         self.k = k = KernelBuilder(f"gemm_{problem.m}x{problem.n}x{problem.k}", config)
         epilogue = problem.epilogue
-        more = [name for name in ("bias", "scale", "beta") if getattr(epilogue, name)]
+        more = [name for name in ("bias", "scale", "beta", "zero_point") if getattr(epilogue, name)]
         bound = problem.bias_bound
         self.arg = {
             name: k.arg(name, name in ("a", "b", "c"), bound if name == "bias" else None)
             for name in ("a", "b", "c", *more)
         }
+        self.to_results = sums_to_results(k, epilogue)
         self.free, self.full = k.semaphore("free", tiling.slots), k.semaphore("full")
         self.acc_free, self.acc_done = k.semaphore("acc_free", 2), k.semaphore("acc_done")
         self.out_free, self.out_done = k.semaphore("out_free", 2 * epilogue.narrow), k.semaphore("out_done")

@@ -118,6 +118,9 @@ class _Gemm(Loads, Products):
         if p.epilogue.scale and not (p.epilogue.scale_rows or p.epilogue.beta):
             k.vrow(VectorRow.SCALE, arg["scale"], splat=True)
             k.free(arg["scale"])
+        if p.epilogue.zero_point:
+            k.set(Unit.VECTOR, splat0=arg["zero_point"])
+            k.free(arg["zero_point"])
         k.set(Unit.STORE, chunk_stride=t.tile_m, mem_stride=p.steps.ldc * p.epilogue.result.bytes)
         # With one column tile the weights go from fold to fold, otherwise from column tile to column tile.
         self.narrow = t.tile_n == self.config.array

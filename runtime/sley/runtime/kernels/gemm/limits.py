@@ -5,11 +5,12 @@ from sley.abi.types import ElementType
 from sley.driver import BadRequest, OutOfDeviceMemory
 from sley.runtime.errors import ShapeMismatch, UnsupportedType
 from sley.runtime.kernels.gemm.problem import Problem
+from sley.runtime.kernels.sums_to_results import adds_zero_points
 
 MAX_K = (1 << 31) // (128 * 128) - 1
 """Longest reduction of int8 whose int32 sum cannot wrap, whatever the operands."""
 
-RESULTS = (ElementType.INT32, ElementType.FP32, ElementType.INT8, ElementType.BF16)
+RESULTS = (ElementType.INT32, ElementType.FP32, ElementType.INT8, ElementType.UINT8, ElementType.BF16)
 
 _BESIDES = 1 << 16
 """Bytes of device memory for a program, its arguments and alignment."""
@@ -37,8 +38,30 @@ def check_result(config: ChipConfig, operands: ElementType, result: ElementType,
         raise unknown_result(result.info.numpy)
     if result is ElementType.INT32 and (operands is ElementType.BF16 or scaled):
         raise UnsupportedType("the result is int32; only sums of int8 without a scale are: ask for float32")
+    if result is ElementType.UINT8 and result not in config.vector_types:
+        raise UnsupportedType(f"the result is uint8; the chip {config.name} has no chains: ask for int8")
     if result is ElementType.BF16 and not config.has(ElementType.BF16):
         raise UnsupportedType(f"the result is bfloat16; the chip {config.name} has no bf16: ask for float32")
+
+
+def check_zero_point(config: ChipConfig, result: ElementType, scaled: bool, zero_point: float) -> bool:
+    """Whether there is one. Raises ``BadRequest`` for one that the result cannot have, ``UnsupportedType`` if the chip
+    does not add it."""
+    if not isinstance(zero_point, int | float) or zero_point != int(zero_point):
+        raise BadRequest(f"zero_point is {zero_point!r}; it is an integer")
+    if not zero_point:
+        return False
+    if result.bits != 8 or not scaled:
+        raise BadRequest(
+            f"zero_point is {zero_point}, the result {result.info.numpy}; it needs int8 or uint8 and a scale"
+        )
+    if not result.info.low <= zero_point <= result.info.high:
+        raise BadRequest(f"zero_point is {zero_point}; that of {result.info.numpy} is one of its numbers")
+    if not adds_zero_points(config):
+        raise UnsupportedType(
+            f"zero_point takes chains and round, which the chip {config.name} lacks: take base or quad"
+        )
+    return True
 
 
 def unknown_result(name: str) -> UnsupportedType:

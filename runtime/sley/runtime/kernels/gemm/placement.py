@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import INTERLEAVE_CHUNKS
-from sley.abi.types import ElementType
 from sley.runtime.kernels.gemm.problem import Problem
 from sley.runtime.kernels.gemm.tiling import (
     RUN_BITS,
@@ -122,7 +121,7 @@ class Placement:
     def of(cls, config: ChipConfig, problem: Problem, tiling: Tiling) -> "Placement":
         a, b = Operand.a(config, problem, tiling), Operand.b(config, problem, tiling)
         epilogue, wide = problem.epilogue, tiling.tile_n // config.array
-        halves = config.lane_elements() if epilogue.result is ElementType.INT8 and wide > 1 else 1
+        halves = config.lane_elements() if epilogue.result.bits == 8 and wide > 1 else 1
         results = -(-wide // halves)
         out_step = results * tiling.tile_m if epilogue.narrow else 0
         c_rows = wide * tiling.tile_m if epilogue.beta and epilogue.narrow else 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sley.abi.functions.table import Function
 from sley.abi.vector.chains import Chain, Lanes, Late, Operand
 from sley.abi.vector.operations import BinaryOp
-from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows, Source
 
 UNIT, MAGNITUDE, FIRST, SECOND = Operand.SPLAT0, Operand.SPLAT1, Operand.SPLAT2, Operand.SPLAT3
 """Numbers: what a unit of a high part is worth; all bits but the sign; two for the statistics of a band."""
@@ -46,13 +46,27 @@ SCALE = Chain(multiply=FIRST, binary2=BinaryOp.MAX, binary2_operand=SECOND)
 INVERSE = Chain(function=Function.RECIPROCAL)
 ROOT_TIMES = Chain(function=Function.RSQRT, multiply2=Operand.LATE0, late0=Late.B)
 AS_IT_IS = Chain()
+SPREAD = Chain(
+    binary=BinaryOp.SECOND,
+    binary2=BinaryOp.ADD,
+    binary2_operand=Operand.LATE0,
+    late0=Late.B,
+    late0_lanes=Lanes.BROADCAST,
+)
+"""Lane r of B in all lanes of row r."""
+UNITS = Chain(multiply=FACTORS)
+NORMED_UNITS = Chain(multiply=Operand.LATE0, multiply2=FACTORS, late0=Late.B)
+LOW = Chain(multiply=UNIT, binary2=BinaryOp.ADD, binary2_operand=Operand.LATE0, late0=Late.B)
+"""A token times its inverse scale; what is left of it without the high part."""
+
+_OF_SOURCES = {Source.INT8: (), Source.FLOATS: (SPREAD, UNITS), Source.NORMED: (SPREAD, NORMED_UNITS)}
 
 _OF_ENDINGS = {
     Ending.SCALED: (),
     Ending.TURNED: (TIMES, MINUS, PLUS, AS_IT_IS),
     Ending.GATED: (SILU, TIMES, PEAK, LARGER, FOLD_LARGER, SCALE, INVERSE, ZERO),
     Ending.ADDED: (
-        PLUS,
+        JOINED,
         SQUARES,
         NORM_PEAK,
         LARGER,
@@ -67,7 +81,10 @@ _OF_ENDINGS = {
 }
 
 
-def chains_of(problem: ManyRows) -> tuple[Chain, ...]:
-    """All of a program, which are written once, in front of its loops."""
+def chains_of(problem: ManyRows, clears: bool) -> tuple[Chain, ...]:
+    """All of a program, which are written once, in front of its loops; whether it clears statistics."""
+    source = _OF_SOURCES[problem.source]
+    ending = tuple(chain for chain in _OF_ENDINGS[problem.ending] if clears or chain is not ZERO)
+    low = ((LOW,) if problem.parts == 2 else (AS_IT_IS,)) if source else ()
     joined = (HIGH, JOINED) if problem.parts == 2 else ()
-    return (*joined, SCALED, *_OF_ENDINGS[problem.ending])
+    return tuple(dict.fromkeys((*source, *joined, *low, SCALED, *ending)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from sley.abi.instructions import Space, VectorRow
-from sley.runtime.assembler.operands import Register, Semaphore, Semaphores
+from sley.runtime.assembler.operands import Register, Semaphores
 from sley.runtime.kernels.many_rows import chains
 from sley.runtime.kernels.many_rows.problem import Ending
 from sley.runtime.kernels.many_rows.writer import Writer
@@ -24,7 +24,7 @@ def scale(
     of their scales in the operands."""
     k, at, parts = w.k, w.at, w.problem.parts
     with k.scratch("row") as (row,):
-        k.add(row, w.half, at.operands + factor)
+        w.operand(row, factor)
         k.vrow(VectorRow.SCALE, row, wait=wait)
         wait = ()
         if parts == 2:
@@ -35,7 +35,7 @@ def scale(
         w.vector(chains.SCALED, sums, out or sums, row, integer=parts == 1, wait=free, signal=signal)
 
 
-def _store(w: Writer, rows: Register, free: Semaphore) -> None:
+def _store(w: Writer, rows: Register, free: Semaphores) -> None:
     with w.k.scratch("address") as (address,):
         w.k.add(address, w.out, w.column)
         w.k.store(address, rows, w.at.tokens, space=Space.ACCUMULATOR, wait=w.done, signal=free)
@@ -47,8 +47,8 @@ def scaled(w: Writer) -> None:
     with k.scratch("sums out") as (sums, out):
         k.add(sums, w.half, at.sums)
         k.add(out, w.half, at.products)
-        signals = (w.done, w.operands_free, w.sum_free)
-        scale(w, sums, 0, (w.summed, w.operands_full), signals, out, w.products_free)
+        signals = (w.done, *w.operands_free, w.sum_free)
+        scale(w, sums, 0, (w.summed, *w.operands_here), signals, out, w.products_free)
         _store(w, out, w.products_free)
 
 
@@ -59,7 +59,7 @@ def gated(w: Writer) -> None:
         k.add(gate, w.half, at.sums)
         k.add(up, w.half, at.sums + at.rows)
         k.add(peaks, w.half, at.peaks)
-        scale(w, gate, 0, (w.summed, w.operands_full))
+        scale(w, gate, 0, (w.summed, *w.operands_here))
         scale(w, up, 1, signal=w.operands_free)
         w.vector(chains.SILU, gate, gate)
         w.vector(chains.TIMES, gate, gate, up)
@@ -71,13 +71,13 @@ def added(w: Writer) -> None:
     """The result and products; sums of its squares, and largest magnitudes of it times the norm's weights."""
     k, at = w.k, w.at
     with k.scratch("x other") as (x, other):
-        k.add(x, w.half, at.operands + 2)
+        w.operand(x, 2)
         k.add(other, w.half, at.sums)
-        scale(w, other, 0, (w.summed, w.operands_full))
-        w.vector(chains.PLUS, other, x, x)
+        scale(w, other, 0, (w.summed, *w.operands_here))
+        w.vector(chains.JOINED, other, x, x)
         k.add(other, w.half, at.squares)
         w.vector(chains.SQUARES, x, other, other)
-        k.add(other, w.half, at.operands + 1)
+        w.operand(other, 1)
         k.vrow(VectorRow.ROW2, other)
         k.add(other, w.half, at.peaks)
         w.vector(chains.NORM_PEAK, x, other, other, signal=(w.done, w.sum_free))

@@ -10,13 +10,17 @@ from dataclasses import dataclass
 from itertools import product
 
 from sley.abi.config import ChipConfig
+from sley.abi.instructions import SEMAPHORE_MAX
 from sley.runtime.errors import KernelError
-from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows, Source
 
 _BANDS = (4, 2, 1)
 """Rows of a band that are tried, in units of N."""
 _FEW = 8
 """Rows that may be a single band, in these units."""
+
+_STREAMED = 3
+"""Groups of weights ahead, if those of operands wait for the array in front of them."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,8 @@ class Placement:
     values of each token; results, two rows for each token, in the second half alone; tables, cosines and sines of a
     block of a head, and spare, two rows for each token.
     staged: scratchpad rows of results of bfloat16, two blocks for each half.
+    resident, group_operands: whether operands are those of all groups; rows of each.
+    floats, piece: accumulator rows, in both halves, of what becomes int8; rows of each token that do at a time.
     """
 
     rows: int
@@ -54,6 +60,10 @@ class Placement:
     tables: int
     spare: int
     staged: int
+    resident: bool
+    group_operands: int
+    floats: int
+    piece: int
 
 
 def place(config: ChipConfig, problem: ManyRows) -> Placement:
@@ -66,6 +76,11 @@ def place(config: ChipConfig, problem: ManyRows) -> Placement:
         raise KernelError(
             f"{p.name}: a norm over {p.blocks * n} outputs; on the chip {config.name} they are a multiple of {2 * n}"
         )
+    if p.source is not Source.INT8 and (p.inputs % n or p.cores > 1):
+        raise KernelError(
+            f"{p.name}: rows of {p.inputs} in fp32 for {p.cores} cores; on the chip {config.name} inputs are a "
+            f"multiple of {n}, and there is one core: give them as int8"
+        )
     if p.ending is Ending.TURNED and (p.head % (2 * n) or p.blocks * n % p.head):
         raise KernelError(
             f"{p.name}: heads of {p.head} elements; on the chip {config.name} they are a multiple of {2 * n}"
@@ -74,9 +89,10 @@ def place(config: ChipConfig, problem: ManyRows) -> Placement:
     bands += [p.tokens * p.parts] if p.tokens * p.parts <= _FEW * n else []
     for slots, rows, x_slots in product((2, 1), bands, (2, 1)):
         if p.tokens * p.parts % (rows * p.cores) == 0:
-            found = _placed(config, p, rows, x_slots)
-            if found is not None and found.slots >= slots:
-                return found
+            for resident in (True, False):
+                found = _placed(config, p, rows, x_slots, resident=resident)
+                if found is not None and found.slots >= slots:
+                    return found
     raise KernelError(
         f"{p.name}: {p.tokens} tokens of {p.parts} parts with {p.inputs} inputs have no room on the chip "
         f"{config.name}, or are more than {_FEW * n // p.parts} and no multiple of {2 * n} for each core: take fewer "
@@ -90,18 +106,22 @@ def tables_of(config: ChipConfig, problem: ManyRows, half: int) -> list[int]:
     return list(range(pairs)) if pairs % 2 else list(range(half, pairs, 2))
 
 
-def _placed(config: ChipConfig, p: ManyRows, rows: int, x_slots: int) -> Placement | None:
+def _placed(config: ChipConfig, p: ManyRows, rows: int, x_slots: int, *, resident: bool) -> Placement | None:
     n, tiles = config.array, p.tiles(config)
     tokens, block_rows = rows // p.parts, tiles * n
     turned = p.ending is Ending.TURNED
     staged = 4 * tokens if turned else 0
     x_rows, group_rows = tiles * rows, p.together * block_rows
-    slots = min((config.scratchpad_rows - x_slots * x_rows - staged) // group_rows, 3)
+    bands = p.tokens // p.cores // tokens
+    if (bands > 1 and (resident or p.source is not Source.INT8)) or (resident and turned):
+        return None
+    slots = _slots(config, x_slots * x_rows + staged, group_rows, SEMAPHORE_MAX if resident else _STREAMED)
     added = p.ending is Ending.ADDED
+    operands = p.together + (1 + tokens if added else 0)
     sizes = {
         "sums": p.together * rows,
         "scales": -(-p.tokens // p.cores // n),
-        "operands": p.together + (1 + tokens if added else 0),
+        "operands": operands * (-(-p.groups // 2) if resident else 1),
         "products": tokens if p.ending is Ending.SCALED else 0,
         "squares": tokens if added else 0,
         "peaks": tokens if p.gives_scales else 0,
@@ -113,12 +133,13 @@ def _placed(config: ChipConfig, p: ManyRows, rows: int, x_slots: int) -> Placeme
     for name, size in sizes.items():
         starts[name], end = end, end + size
     half = config.accumulator_rows // 2
-    if slots < 1 or end > half:
+    piece = _piece(config, p, half - end)
+    if slots < 1 or end > half or piece is None:
         return None
     return Placement(
         rows=rows,
         tokens=tokens,
-        bands=p.tokens // p.cores // tokens,
+        bands=bands,
         x_slots=x_slots,
         x_rows=x_rows,
         first_slot=config.scratchpad_rows - slots * group_rows,
@@ -126,5 +147,29 @@ def _placed(config: ChipConfig, p: ManyRows, rows: int, x_slots: int) -> Placeme
         block_rows=block_rows,
         half=half,
         staged=x_slots * x_rows,
+        resident=resident,
+        group_operands=operands,
+        floats=end,
+        piece=piece,
         **starts,
     )
+
+
+def _slots(config: ChipConfig, before: int, rows: int, most: int) -> int:
+    """Places for groups of weights, up to so many: in banks of their own, if two have room there, as the array reads
+    weights and activations at the same time."""
+    bank = config.scratchpad_rows // config.scratchpad_banks
+    apart, close = ((config.scratchpad_rows - used) // rows for used in (-(-before // bank) * bank, before))
+    return min(apart if apart > 1 else close, most)
+
+
+def _piece(config: ChipConfig, p: ManyRows, room: int) -> int | None:
+    """Rows of each token that become int8 at a time: all, or an even number. They are in one half, and in the other
+    what they become, weights of a norm, and the inverse scales, a row of all and one of each."""
+    if p.source is Source.INT8:
+        return 0
+    rows = p.inputs // config.array
+    each = p.tokens + (p.source is Source.NORMED)
+    most = (room - p.tokens - -(-p.tokens // config.array)) // each
+    pieces = [rows] + [piece for piece in range(rows - 1, 1, -1) if piece % 2 == 0 and rows % piece == 0]
+    return next((piece for piece in pieces if piece <= most), None)

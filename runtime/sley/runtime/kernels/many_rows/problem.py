@@ -7,6 +7,9 @@ from enum import Enum
 
 from sley.abi.config import ChipConfig
 
+HIGH = 128.0
+"""What a unit of the high part of a row is worth, in units of the low part."""
+
 
 class Ending(Enum):
     """What becomes of products, which are in fp32.
@@ -20,6 +23,18 @@ class Ending(Enum):
     TURNED = "turned"
     ADDED = "added"
     GATED = "gated"
+
+
+class Source(Enum):
+    """What rows of a product are made of.
+
+    INT8: they are int8 in memory. FLOATS: a token is fp32, and becomes int8 when it is multiplied by its inverse scale.
+    NORMED: besides, it is multiplied by the weights of a norm before.
+    """
+
+    INT8 = "int8"
+    FLOATS = "floats"
+    NORMED = "normed"
 
 
 @dataclass(frozen=True)
@@ -36,6 +51,8 @@ class ManyRows:
     apart: rows from the high part of a token to its low part, and of TURNED from a head of the result to the next one;
         by default ``tokens``.
     head, turned: elements of a head; heads that are turned.
+    width: elements from a row of the result to the next one, if it has more than these outputs; not of TURNED.
+    source: what the rows are made of; those that are not INT8 are a single band of one core.
     """
 
     tokens: int
@@ -48,6 +65,8 @@ class ManyRows:
     apart: int | None = None
     head: int = 0
     turned: int = 0
+    width: int | None = None
+    source: Source = Source.INT8
 
     @property
     def together(self) -> int:
@@ -76,7 +95,8 @@ class ManyRows:
     @property
     def name(self) -> str:
         """Of its program."""
-        return f"many_rows_{self.ending.value}_{self.tokens}x{self.parts}_{self.blocks}x{self.inputs}"
+        size = f"{self.tokens}x{self.parts}_{self.blocks}x{self.inputs}"
+        return f"many_rows_{self.source.value}_{self.ending.value}_{size}"
 
     def tiles(self, config: ChipConfig) -> int:
         """Scratchpad rows of a row of activations."""

@@ -17,11 +17,11 @@ from sley.abi.types import ElementType
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import Register
 from sley.runtime.device.program import Program
-from sley.runtime.kernels.few_rows.program import HIGH as HIGH_UNIT
+from sley.runtime.kernels.many_rows import floats, operands
 from sley.runtime.kernels.many_rows.chains import chains_of
 from sley.runtime.kernels.many_rows.endings import ENDINGS
 from sley.runtime.kernels.many_rows.placement import place
-from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+from sley.runtime.kernels.many_rows.problem import HIGH, Ending, ManyRows, Source
 from sley.runtime.kernels.many_rows.statistics import begin, finish
 from sley.runtime.kernels.many_rows.turned import (
     load_tables,
@@ -33,6 +33,9 @@ from sley.runtime.kernels.many_rows.turned import (
     turned,
 )
 from sley.runtime.kernels.many_rows.writer import Writer, bits
+
+_EARLY = 4
+"""Groups of weights that are asked for before tokens have become int8."""
 
 
 @lru_cache(maxsize=256)
@@ -57,6 +60,32 @@ def _start(w: Writer) -> None:
     """The scales of all tokens, the first band, the first weights. What goes to the accumulators comes first, as Load
     would wait for the array later."""
     k, at, p = w.k, w.at, w.problem
+    if p.source is not Source.INT8:
+        floats.load_inverses(w)
+        floats.load_piece(w)
+    else:
+        _load_scales(w)
+        if p.ending is Ending.TURNED:
+            for half in (0, 1):
+                load_tables(w, half)
+        _load_band(w)
+        _load_operands(w)
+        w.set_weights()
+        _load_first(w, min(at.slots, at.bands * p.groups))
+    w.set_store()
+    k.set(Unit.MATRIX, act_stride=p.tiles(w.config))
+    k.set(Unit.VECTOR, b_stride=1, out_stride=1, a_stride=1)
+    k.set(Unit.VECTOR, splat0=bits(HIGH), splat1=0x7FFFFFFF)
+    for chain in chains_of(p, at.bands > 1):
+        k.chain(chain)
+    if p.source is not Source.INT8:
+        _convert(w)
+    k.mov(w.token_row, at.scales)
+
+
+def _load_scales(w: Writer) -> None:
+    """Of all tokens, in both halves; zeros where statistics begin."""
+    k, at, p = w.k, w.at, w.problem
     tokens = p.tokens // p.cores
     k.set(Unit.LOAD, run_bytes=4 * tokens, chunks=-(-tokens // w.n))
     with k.scratch("row") as (row,):
@@ -65,41 +94,72 @@ def _start(w: Writer) -> None:
             k.load(w.scales, row, 1, space=Space.ACCUMULATOR)
     if p.gives_scales:
         begin(w)
-    if p.ending is Ending.TURNED:
-        for half in (0, 1):
-            load_tables(w, half)
-    _load_band(w)
-    with k.loop(min(at.slots, at.bands * p.groups)):
+
+
+def _load_operands(w: Writer) -> None:
+    """Those of all groups, if they have room."""
+    if w.at.resident:
+        operands.load_all(w)
+
+
+def _load_first(w: Writer, count: int) -> None:
+    """The first weights."""
+    with w.k.loop(count):
         _load_weights(w)
-    w.set_store()
-    k.set(Unit.VECTOR, b_stride=1, out_stride=1, a_stride=1)
-    k.set(Unit.VECTOR, splat0=bits(HIGH_UNIT), splat1=0x7FFFFFFF)
-    for chain in chains_of(p):
-        k.chain(chain)
-    k.mov(w.token_row, at.scales)
+
+
+def _convert(w: Writer) -> None:
+    """Tokens of fp32 become the band. What else is loaded is asked for in between, no more at a time than the queues
+    take: the sequencer would wait for Load, and the vector unit for the sequencer."""
+    k, at, p = w.k, w.at, w.problem
+    pieces, step = p.inputs // w.n // at.piece, at.piece // 2
+    slots = min(at.slots, p.groups)
+    early = min(slots, _EARLY)
+    with k.scratch("chunk last") as (chunk, last):
+        k.mov(chunk, 0)
+        k.mov(last, step * (pieces - 1))
+        with k.loop(pieces):
+            with k.if_(chunk, "==", 0):
+                floats.spread_inverses(w)
+            floats.to_units(w)
+            if pieces > 1:
+                with k.if_(chunk, "!=", last):
+                    floats.load_piece(w)
+            with k.if_(chunk, "==", last):
+                _load_scales(w)
+                _load_operands(w)
+                w.set_weights()
+                _load_first(w, early)
+            floats.to_parts(w, chunk)
+            k.add(chunk, chunk, step)
+    k.empty(Unit.VECTOR, signal=w.x_full)
+    _load_first(w, slots - early)
 
 
 def _walk(w: Writer) -> None:
     k, at, p = w.k, w.at, w.problem
     with k.loop(at.bands):
         k.empty(Unit.MATRIX, wait=w.x_full)
-        if at.x_slots > 1:
+        if at.x_slots > 1 and at.bands > 1:
             with k.if_(w.bands_left, "!=", 0):
                 _load_band(w)
         if p.ending is Ending.TURNED:
             _heads(w)
         else:
+            if at.resident:
+                k.empty(Unit.VECTOR, wait=w.operands_full)
             with k.loop(p.groups):
                 _group(w, ENDINGS[p.ending])
                 k.add(w.column, w.column, 4 * w.n)
             k.add(w.out, w.out, at.tokens * w.pitch)
-        k.empty(Unit.MATRIX, signal=w.x_free)
+        if p.source is Source.INT8:
+            k.empty(Unit.MATRIX, signal=w.x_free)
         if p.gives_scales:
             finish(w)
         k.mov(w.column, 0)
         k.add(w.token_row, w.token_row, at.tokens // w.n)
         w.next(w.read_x, 0, at.x_rows, at.x_slots)
-        if at.x_slots == 1:
+        if at.x_slots == 1 and at.bands > 1:
             with k.if_(w.bands_left, "!=", 0):
                 _load_band(w)
 
@@ -127,7 +187,8 @@ def _heads(w: Writer) -> None:
 
 def _group(w: Writer, ending: Callable[[Writer], None], load: Callable[[], None] | None = None) -> None:
     """A group of blocks; ``load`` asks for more behind its operands."""
-    w.load_operands()
+    if not w.at.resident:
+        operands.load_group(w)
     if load is not None:
         load()
     with w.k.if_(w.loads_left, "!=", 0):
@@ -138,10 +199,11 @@ def _group(w: Writer, ending: Callable[[Writer], None], load: Callable[[], None]
 
 
 def _load_band(w: Writer) -> None:
-    """Chunk c of row r at c · rows + r, low parts behind the high ones."""
+    """Chunk c of row r at r · tiles + c, low parts behind the high ones."""
     k, at, p = w.k, w.at, w.problem
-    k.set(Unit.LOAD, run_bytes=p.inputs, mem_stride=p.inputs, chunks=p.tiles(w.config), chunk_stride=at.rows)
-    k.set(Unit.LOAD, local_stride=1, count2=p.parts, mem_stride2=p.rows_apart * p.inputs, local_stride2=at.tokens)
+    tiles = p.tiles(w.config)
+    k.set(Unit.LOAD, run_bytes=p.inputs, mem_stride=p.inputs, chunks=tiles, chunk_stride=1, local_stride=tiles)
+    k.set(Unit.LOAD, count2=p.parts, mem_stride2=p.rows_apart * p.inputs, local_stride2=at.tokens * tiles)
     k.load(w.x, w.load_x, at.tokens, wait=w.x_free, signal=w.x_full)
     k.add(w.x, w.x, at.tokens * p.inputs)
     w.next(w.load_x, 0, at.x_rows, at.x_slots)
@@ -197,7 +259,7 @@ def _tile(w: Writer, places: tuple[Register, Register, Register], first: bool, l
         w.at.rows,
         accumulate=accumulate,
         dtype=ElementType.INT8,
-        step=w.rows_register,
+        step=w.one,
         wait=w.sum_free if first else (),
         signal=w.summed if last else (),
     )

@@ -9,9 +9,8 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.abi.vector.chains import Chain
 from sley.runtime.assembler.operands import Register
-from sley.runtime.kernels.few_rows.program import HIGH
 from sley.runtime.kernels.many_rows import chains
-from sley.runtime.kernels.many_rows.problem import Ending
+from sley.runtime.kernels.many_rows.problem import HIGH, Ending
 from sley.runtime.kernels.many_rows.writer import Writer, bits
 
 SMALLEST = 2.0**-100
@@ -71,14 +70,15 @@ def finish(w: Writer) -> None:
         w.set_store()
         for register in (w.next_scales, w.inverses):
             k.add(register, register, 4 * at.tokens)
-    _clear(w)
+    if at.bands > 1:
+        _clear(w)
 
 
 def _joined(w: Writer, place: int, one: Register, other: Register) -> None:
     """Partial results of both halves, in the second one."""
     w.k.mov(one, w.at.half + place)
     w.k.mov(other, place)
-    w.vector(chains.LARGER if place == w.at.peaks else chains.PLUS, other, one, one)
+    w.vector(chains.LARGER if place == w.at.peaks else chains.JOINED, other, one, one)
 
 
 def _folded(w: Writer, chain: Chain, rows: Register) -> None:

@@ -89,7 +89,7 @@ def rounded(w: Writer) -> None:
 def _scaled(w: Writer, a: Register, b: Register) -> None:
     w.k.add(a, w.half, w.at.sums)
     w.k.add(b, w.half, w.at.sums + w.at.rows)
-    scale(w, a, 0, (w.summed, w.operands_full))
+    scale(w, a, 0, (w.summed, *w.operands_here))
     scale(w, b, 1, signal=w.operands_free)
 
 

@@ -6,13 +6,12 @@ import numpy as np
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import Space
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain
 from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.assembler.operands import Register, Semaphores
+from sley.runtime.assembler.operands import Register, Semaphore, Semaphores
 from sley.runtime.kernels.many_rows.placement import Placement
-from sley.runtime.kernels.many_rows.problem import Ending, ManyRows
+from sley.runtime.kernels.many_rows.problem import Ending, ManyRows, Source
 
 
 def bits(value: float) -> int:
@@ -35,17 +34,20 @@ class Writer:
         self.k, self.config, self.problem, self.at = k, config, problem, at
         self.n, p = config.array, problem
         turns = p.ending is Ending.TURNED
-        self.pitch = 4 * self.n * p.groups
+        self.pitch = 4 * (p.width or self.n * p.groups)
         self.band_bytes = (p.blocks if turns else p.groups) * at.block_rows * config.row_bytes
         self.block_bytes = at.block_rows * config.row_bytes
         names = ["x", "scales", "weights", "factors", "out"]
         names += ["next_scales", "inverses"] if p.gives_scales else []
         names += ["norm"] if p.ending is Ending.ADDED else []
         names += ["cosines", "sines"] if turns else []
-        args = {name: k.arg(name, strided=turns and name == "out") for name in names}
+        names += ["x_inverses"] if p.source is not Source.INT8 else []
+        names += ["x_norm"] if p.source is Source.NORMED else []
+        args = {name: k.arg(name, strided=name == "out" and (turns or p.width is not None)) for name in names}
         self.x, self.scales, self.weights = args["x"], args["scales"], args["weights"]
         self.factors, self.out = args["factors"], args["out"]
         self.next_scales, self.inverses = args.get("next_scales"), args.get("inverses")
+        self.x_inverses, self.x_norm = args.get("x_inverses"), args.get("x_norm")
         self.norm, self.tables = args.get("norm"), [args[name] for name in ("cosines", "sines") if name in args]
         self._own_tokens()
         k.free(*k.block, *k.grid)
@@ -54,7 +56,9 @@ class Writer:
         self.load_x, self.read_x = k.reg("load_x", 0), k.reg("read_x", 0)
         self.half, self.half_rows = k.reg("half", 0), k.reg("half_rows", at.half)
         self.column, self.token_row = k.reg("column", 0), k.reg("token_row")
-        self.n_register, self.rows_register = k.reg("n", self.n), k.reg("rows", at.rows)
+        self.n_register, self.one = k.reg("n", self.n), k.reg("one", 1)
+        if at.resident:
+            self.operands_of_half = k.reg("operands", at.operands)
         self.loads_left = k.reg("loads_left", at.bands * p.groups)
         self.band_left, self.bands_left = k.reg("band_left", p.groups), k.reg("bands_left", at.bands)
         self.head_left = k.reg("head_left", p.pairs(config)) if turns else None
@@ -78,10 +82,15 @@ class Writer:
 
     def _semaphores(self) -> None:
         k, at = self.k, self.at
-        self.x_free, self.x_full = k.semaphore("x_free", at.x_slots), k.semaphore("x_full")
+        self.x_full = k.semaphore("x_full")
+        if self.problem.source is Source.INT8:
+            self.x_free = k.semaphore("x_free", at.x_slots)
+        else:
+            self.given, self.taken = k.semaphore("given"), k.semaphore("taken", 1)
         self.w_free, self.w_full = k.semaphore("w_free", at.slots), k.semaphore("w_full")
         self.sum_free, self.summed = k.semaphore("sum_free", 2), k.semaphore("summed")
-        self.operands_free, self.operands_full = k.semaphore("operands_free", 2), k.semaphore("operands_full")
+        self.operands_full = k.semaphore("operands_full")
+        self.operands_free = () if at.resident else (k.semaphore("operands_free", 2),)
         self.done = k.semaphore("done")
         if self.problem.ending is Ending.SCALED:
             self.products_free = k.semaphore("products_free", 2)
@@ -99,29 +108,6 @@ class Writer:
         self.k.set(Unit.LOAD, run_bytes=self.block_bytes, chunks=at.block_rows, chunk_stride=1, count2=p.together)
         self.k.set(Unit.LOAD, mem_stride2=p.pairs(self.config) * self.block_bytes, local_stride2=at.block_rows)
 
-    def load_operands(self) -> None:
-        """The scales of the outputs of a group; of ADDED also the norm's weights, and the result so far. They are
-        asked for in front of the weights that wait for the group, and are written when the array has left this half."""
-        k, at, p = self.k, self.at, self.problem
-        k.set(Unit.LOAD, run_bytes=4 * self.n, chunks=1, local_stride2=1)
-        k.set(Unit.LOAD, mem_stride2=4 * self.n * p.pairs(self.config))
-        with k.scratch("address row") as (address, row):
-            k.add(row, self.half, at.operands)
-            k.add(address, self.factors, self.column)
-            accumulators = Space.ACCUMULATOR
-            if self.norm is None:
-                k.load(address, row, 1, space=accumulators, wait=self.operands_free, signal=self.operands_full)
-            else:
-                k.load(address, row, 1, space=accumulators, wait=self.operands_free)
-                k.add(address, self.norm, self.column)
-                k.add(row, row, 1)
-                k.load(address, row, 1, space=accumulators)
-                k.add(address, self.out, self.column)
-                k.add(row, row, 1)
-                k.set(Unit.LOAD, mem_stride=self.pitch, local_stride=1)
-                k.load(address, row, at.tokens, space=accumulators, signal=self.operands_full)
-        self.set_weights()
-
     def set_store(self) -> None:
         """Store takes a block of the result."""
         p = self.problem
@@ -131,6 +117,20 @@ class Writer:
             self.k.set(Unit.STORE, run_bytes=4 * self.n, mem_stride=self.pitch, local_stride=1)
 
     # The vector unit
+
+    def operand(self, row: Register, number: int) -> None:
+        """The row of an operand of this group."""
+        k, at = self.k, self.at
+        if at.resident:
+            k.add(row, self.half, self.operands_of_half)
+            k.add(row, row, number)
+        else:
+            k.add(row, self.half, at.operands + number)
+
+    @property
+    def operands_here(self) -> tuple[Semaphore, ...]:
+        """What the first step of a group waits for besides its sums."""
+        return () if self.at.resident else (self.operands_full,)
 
     def vector(
         self,
@@ -156,8 +156,12 @@ class Writer:
     # Steps
 
     def toggle(self) -> None:
-        """The next group has the other half."""
-        self.k.sub(self.half, self.half_rows, self.half)
+        """The next group has the other half, and there, if all are here, the next operands."""
+        k, at = self.k, self.at
+        k.sub(self.half, self.half_rows, self.half)
+        if at.resident:
+            with k.if_(self.half, "==", 0):
+                k.add(self.operands_of_half, self.operands_of_half, at.group_operands)
 
     def next(self, place: Register, first: int, step: int, count: int) -> None:
         """The slot behind ``place``, of so many."""

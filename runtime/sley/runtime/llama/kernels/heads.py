@@ -57,37 +57,42 @@ def heads_of_token(
         tile.scatter(values, (0, own, 0), row, value.to(dtype), axes=(0, 2))
 
 
-def _turned_head(products: Any, cosines: Any, sines: Any, positions: Any, head: Any) -> list[Any]:
-    """The halves of a head of all requests, turned."""
-    requests, half = products.shape[0], cosines.shape[1]
-    numbers = tile.load(positions, (0, 0), (1, requests))
-    cos, sin = [tile.gather(table, (0, 0), numbers, half) for table in (cosines, sines)]
+def _turned_head(products: Any, cos: Any, sin: Any, head: Any) -> list[Any]:
+    """The halves of a head of all requests."""
+    requests, half = products.shape[0], cos.shape[1]
     a, b = [tile.load(products, (0, head, at), (requests, half), axes=(0, 2)) for at in (0, half)]
     return turned(a, b, cos, sin)
 
 
 @tile.kernel
-def queries_of_tokens(products: Any, cosines: Any, sines: Any, positions: Any, queries: Any, group: int) -> None:
-    """Queries as in ``heads_of_token``, of many requests: a block of the grid is a head of a group, whose zeros are
-    there already."""
-    own, head = tile.block_id(1), tile.block_id(1) * group + tile.block_id(0)
-    half = cosines.shape[1]
-    for number, mine in enumerate(_turned_head(products, cosines, sines, positions, head)):
-        tile.store(queries, (0, head, own * (2 * half) + number * half), mine.to(queries.dtype), axes=(0, 2))
-
-
-@tile.kernel
-def keys_of_tokens(
-    products: Any, cosines: Any, sines: Any, positions: Any, slots: Any, keys: Any, values: Any, first: int
+def heads_of_tokens(
+    products: Any,
+    cosines: Any,
+    sines: Any,
+    positions: Any,
+    slots: Any,
+    queries: Any,
+    keys: Any,
+    values: Any,
+    key_heads: int,
 ) -> None:
-    """Keys and values as in ``heads_of_token``, of many requests, whose heads are those of products from ``first`` on:
-    a block of the grid is a key head."""
-    own, (_, key_heads, head) = tile.block_id(), keys.shape
-    rows = tile.load(slots, (0, 0), (1, products.shape[0]))
-    for number, new in enumerate(_turned_head(products, cosines, sines, positions, own + first)):
-        tile.scatter(keys, (0, own, number * (head // 2)), rows, new.to(keys.dtype), axes=(0, 2))
-    value = tile.load(products, (0, own + (first + key_heads), 0), (products.shape[0], head), axes=(0, 2))
-    tile.scatter(values, (0, own, 0), rows, value.to(values.dtype), axes=(0, 2))
+    """As ``heads_of_token``, of all requests at once, a head after the other; queries are zeros already where they stay
+    so."""
+    requests, half, count = products.shape[0], cosines.shape[1], queries.shape[1]
+    group = count // key_heads
+    numbers, rows = [tile.load(given, (0, 0), (1, requests)) for given in (positions, slots)]
+    cos, sin = [tile.gather(table, (0, 0), numbers, half) for table in (cosines, sines)]
+    for own in range(key_heads):
+        for member in range(group):
+            head = own * group + member
+            for number, mine in enumerate(_turned_head(products, cos, sin, head)):
+                place = (0, head, own * (2 * half) + number * half)
+                tile.store(queries, place, mine.to(queries.dtype), axes=(0, 2))
+    for own in range(key_heads):
+        for number, new in enumerate(_turned_head(products, cos, sin, own + count)):
+            tile.scatter(keys, (0, own, half * number), rows, new.to(keys.dtype), axes=(0, 2))
+        value = tile.load(products, (0, own + (count + key_heads), 0), (requests, 2 * half), axes=(0, 2))
+        tile.scatter(values, (0, own, 0), rows, value.to(values.dtype), axes=(0, 2))
 
 
 @tile.kernel

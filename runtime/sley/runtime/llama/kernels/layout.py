@@ -40,13 +40,6 @@ def load(array: Any, row: Any, rows: int, first: Any = 0, count: int | None = No
     return tile.load(array, (row, 0, first), (rows, count or array.shape[2]), axes=(0, 2))
 
 
-def load_shared(array: Any, first: Any = 0, count: int | None = None) -> Any:
-    """What is the same for all tokens, [1, rows, columns]."""
-    if is_folded(array):
-        return tile.load(array, (0, first, 0), (count or array.shape[1], array.shape[2]), axes=(1, 2))
-    return tile.load(array, (0, 0, first), (1, count or array.shape[2]), axes=(1, 2))
-
-
 def place(array: Any, row: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Where the tile of tokens from ``row`` on is stored, and along which axes."""
     return (row, 0, 0), {"axes": (1, 2) if is_folded(array) else (0, 2)}
@@ -56,8 +49,3 @@ def largest(x: Any, one: bool) -> Any:
     """The largest absolute value of each token."""
     sizes = tile.maximum(x, -x)
     return sizes.max(0).max(1) if one else sizes.max(1)
-
-
-def total(x: Any, one: bool) -> Any:
-    """The sum of the elements of each token."""
-    return x.sum(0).sum(1) if one else x.sum(1)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sley.runtime.kernels.few_rows.program import HIGH
+from sley.runtime.kernels.many_rows.problem import HIGH
 from sley.runtime.llama.kernels import layout
 from sley.runtime.tile import language as tile
 

@@ -1,4 +1,4 @@
-"""The residual stream: where it begins, what is added to it, and its norm as the next product takes it.
+"""The residual stream: where it begins, and the scales of its norm.
 
 A norm is x · weights · root, root being 1 / sqrt(mean of x² + epsilon). Tokens become int8 without the root, by which
 their scale is multiplied.
@@ -43,29 +43,6 @@ def norm_scales(
     root = tile.rsqrt((even + odd).sum(1) * (1 / x.shape[1]) + epsilon)
     tile.store(scales, (row, 0), root * scale)
     tile.store(inverses, (row, 0), tile.reciprocal(scale))
-
-
-@tile.kernel
-def begin(x: Any, norm: Any, q: Any, scales: Any, epsilon: float, parts: int) -> None:
-    """The norm of single tokens x to q and scales; arrays have three axes, see ``layout``."""
-    row = tile.block_id()
-    _normed(layout.load(x, row, 1), norm, q, scales, epsilon, parts)
-
-
-@tile.kernel
-def add(products: Any, x: Any, norm: Any, q: Any, scales: Any, epsilon: float, parts: int) -> None:
-    """x += products, of single tokens; the norm of x to q and scales."""
-    row = tile.block_id()
-    values = layout.load(x, row, 1) + layout.load(products, row, 1)
-    place, axes = layout.place(x, row)
-    tile.store(x, place, values, **axes)
-    _normed(values, norm, q, scales, epsilon, parts)
-
-
-def _normed(x: Any, norm: Any, q: Any, scales: Any, epsilon: float, parts: int) -> None:
-    _, rows, columns = norm.shape
-    mean = layout.total(x * x, rows > 1) * (1 / (rows * columns))
-    quantise(q, scales, tile.block_id(), x * layout.load_shared(norm), parts, tile.rsqrt(mean + epsilon))
 
 
 @tile.kernel

@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.order import dense
+from sley.runtime.networks.passes.attention import FUSED
+from sley.runtime.networks.passes.narrow import RESULT
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.nn import operators as nn
+from sley.runtime.nn.mapping import FP32
+from sley.runtime.nn.scaled_attention import in_one_program
 
 NEVER = -float("inf")
 
@@ -31,6 +35,8 @@ def attention(
 ) -> Any:
     """As in onnx from 1.19.1 on: heads of q that share one of k follow each other, and a causal query sees all of the
     past. What is asked for besides the result, and softcap, is computed in steps."""
+    if FUSED in node.attributes:
+        return _fused(c, node, [c.array(value) for value in (q, k, v)])
     if node.attributes.get("softmax_precision") not in (None, 1):
         raise UnsupportedOperator(f"{node}: softmax_precision; the device computes it in float32")
     arrays = [c.array(value) for value in (q, k, v)]
@@ -62,6 +68,18 @@ def attention(
         last = dense(c, result.transpose(0, 2, 1, 3))
         result = last.reshape(*last.shape[:2], -1)
     return (result, *(dense(c, one) for one in present), scores)[: max(len(node.outputs), 1)]
+
+
+def _fused(c: Compilation, node: Node, arrays: list[Buffer]) -> Buffer:
+    """Attention that was products and a softmax. At precision "medium" products round their operands to bfloat16, and
+    so does the one program that does all of it, its result, too."""
+    kind, scale = node.attributes.get(RESULT, FP32), node.attributes["scale"]
+    if c.precision == "medium" and in_one_program(*arrays):
+        arrays = [array if array.dtype == BF16 else nn.cast(array, BF16, stream=c.stream) for array in arrays]
+    else:
+        arrays = [array if array.dtype == FP32 else nn.cast(array, FP32, stream=c.stream) for array in arrays]
+    result = nn.scaled_dot_product_attention(*arrays, scale=scale, precision=c.precision, stream=c.stream)
+    return result if result.dtype == kind else nn.cast(result, kind, stream=c.stream)
 
 
 def _heads(c: Compilation, x: Buffer, count: int) -> Buffer:

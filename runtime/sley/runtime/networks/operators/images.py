@@ -137,17 +137,6 @@ def windows_of(node: Node, weights: Buffer) -> patches.Windows:
     return patches.Windows(taps, steps, sides, spreads, node.attributes.get("group", 1))
 
 
-@operator("ConvInteger")
-def conv_integer(
-    c: Compilation, node: Node, x: Value, w: Value, x_zero: Value | None = None, w_zero: Value | None = None
-) -> Buffer:
-    for zero in (x_zero, w_zero):
-        if zero is not None and np.any(c.known(node, zero, "a zero point")):
-            raise UnsupportedOperator(f"{node}: zero points other than 0")
-    result: Buffer = conv(c, node, x, w)
-    return result
-
-
 @operator("ConvTranspose")
 def conv_transpose(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = None) -> Buffer:
     images, weights = c.array(x), c.known(node, w, "the weights")

@@ -92,63 +92,6 @@ def _parts(c: Compilation, value: Value, numbers: Sequence[int]) -> Buffer:
     return c.prepared(value, tuple(numbers), lambda: np.concatenate([host_parts(value)[n] for n in numbers], -1))
 
 
-@operator("MatMulInteger")
-def matmul_integer(
-    c: Compilation, node: Node, x: Value, y: Value, x_zero: Value | None = None, y_zero: Value | None = None
-) -> Buffer:
-    return centred_product(c, x, y, x_zero, y_zero)
-
-
-def centred_product(c: Compilation, x: Value, y: Value, x_zero: Value | None, y_zero: Value | None) -> Buffer:
-    """(x - x_zero) · (y - y_zero) of int8 in int32: the product, less sums of rows and columns times zero points."""
-    left, right = c.array(x), c.array(y)
-    total = nn.matmul(left, right, stream=c.stream)
-    inner = left.shape[-1]
-    zeros = [_zero(c, zero, row) for zero, row in ((x_zero, False), (y_zero, True))]
-    if zeros[1] is not None:
-        rows = nn.sum(left, -1, True, stream=c.stream)
-        total = nn.sub(total, nn.mul(rows, zeros[1], stream=c.stream), stream=c.stream)
-    if zeros[0] is not None:
-        columns = nn.sum(right, -2, True, stream=c.stream)
-        if zeros[1] is not None:
-            columns = nn.sub(columns, nn.mul(zeros[1], inner, stream=c.stream), stream=c.stream)
-        total = nn.sub(total, nn.mul(columns, zeros[0], stream=c.stream), stream=c.stream)
-    return total
-
-
-def _zero(c: Compilation, zero: Value | None, row: bool) -> Buffer | None:
-    """A zero point as int32 that is broadcast: one for all, for each row of the left or each column of the right."""
-    if zero is None or (isinstance(zero, np.ndarray) and not zero.any()):
-        return None
-    array = nn.cast(c.array(zero), np.int32, stream=c.stream)
-    if array.size == 1:
-        return array.reshape(1, 1)
-    if array.ndim == 1:
-        return array.reshape(1, -1) if row else array.reshape(-1, 1)
-    return array
-
-
-@operator("QLinearMatMul")
-def qlinear_matmul(
-    c: Compilation,
-    node: Node,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value,
-    y: Value,
-    y_scale: Value,
-    y_zero: Value,
-    scale: Value,
-    zero: Value,
-) -> Buffer:
-    total = centred_product(c, x, y, x_zero, y_zero)
-    product = nn.mul(c.array(x_scale), c.array(y_scale), stream=c.stream)
-    factor = nn.div(product, c.array(scale), stream=c.stream)
-    shift = nn.cast(c.array(zero), np.float32, stream=c.stream)
-    wide = nn.mul(nn.cast(total, np.float32, stream=c.stream), factor, stream=c.stream)
-    return nn.cast(nn.add(wide, shift, stream=c.stream), np.int8, stream=c.stream)
-
-
 DETERMINANTS = 4
 """The largest matrices whose determinants are computed, by expansion along rows."""
 
@@ -178,28 +121,43 @@ def quantize(c: Compilation, node: Node, x: Buffer, scale: Value, zero: Value | 
     zero_type = np.dtype(np.uint8) if zero is None else zero.dtype
     if zero_type != np.int8:
         raise UnsupportedOperator(f"{node}: to {zero_type}; the device quantises to int8")
-    return nn.quantize(x, _along(c, node, scale, x), _along(c, node, zero, x), stream=c.stream)
+    view = _in_blocks(c, node, x, scale)
+    result = nn.quantize(view, _along(c, node, scale, x), _along(c, node, zero, x), stream=c.stream)
+    return result.reshape(*x.shape)
 
 
 @operator("DequantizeLinear")
 def dequantize(c: Compilation, node: Node, x: Buffer, scale: Value, zero: Value | None = None) -> Buffer:
-    factor = _along(c, node, scale, x)
-    return nn.dequantize(x, factor, 0.0 if zero is None else _along(c, node, zero, x), stream=c.stream)
+    view, factor = _in_blocks(c, node, x, scale), _along(c, node, scale, x)
+    result = nn.dequantize(view, factor, 0.0 if zero is None else _along(c, node, zero, x), stream=c.stream)
+    return result.reshape(*x.shape)
+
+
+def _in_blocks(c: Compilation, node: Node, x: Buffer, scale: Value) -> Buffer:
+    """x with the axis of scales of blocks as two, of which the second is that of a block."""
+    size = node.attributes.get("block_size", 0)
+    if not size:
+        return x
+    axis = node.attributes.get("axis", 1) % x.ndim
+    if scale.shape[axis] * size != x.shape[axis]:
+        raise UnsupportedOperator(f"{node}: {x.shape[axis]} elements in blocks of {size}; the device has whole blocks")
+    return reshaped(c, x, (*x.shape[:axis], scale.shape[axis], size, *x.shape[axis + 1 :]))
 
 
 def _along(c: Compilation, node: Node, value: Value | None, x: Buffer) -> Operand:
     """Scales or zero points, one or one for each element of an axis."""
-    if node.attributes.get("block_size", 0):
-        raise UnsupportedOperator(f"{node}: scales of blocks")
     assert value is not None
+    blocks = bool(node.attributes.get("block_size", 0))
     if isinstance(value, np.ndarray):
-        if value.size == 1:
+        if value.size == 1 and not blocks:
             return float(value.item())
         value = value.astype(np.float32)
     array = c.array(value) if value.dtype == np.float32 else nn.cast(c.array(value), np.float32, stream=c.stream)
-    if array.size == 1:
+    if array.size == 1 and not blocks:
         return array.reshape(*(1 for _ in x.shape))
     axis = node.attributes.get("axis", 1) % x.ndim
+    if blocks:
+        return array.reshape(*array.shape[: axis + 1], 1, *array.shape[axis + 1 :])
     return array.reshape(*(array.size if number == axis else 1 for number in range(x.ndim)))
 
 

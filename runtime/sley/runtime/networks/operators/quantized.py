@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 
 from sley.runtime.device.buffer import Buffer
+from sley.runtime.kernels.sums_to_results import adds_zero_points
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.images import channels_first, channels_last, sides_of
-from sley.runtime.networks.operators.order import dense
+from sley.runtime.networks.operators.order import dense, reshaped
 from sley.runtime.networks.registry import operator
 from sley.runtime.nn import operators as nn
 from sley.runtime.nn.elements import plus
 from sley.runtime.nn.gemm import gemm
 from sley.runtime.nn.mapping import FP32, INT8, mapped
+from sley.runtime.nn.quantization import ROUNDING
 
 
 @operator("QuantizedConv")
@@ -50,7 +52,7 @@ def quantized_conv(
         groups=node.attributes.get("group", 1),
         **more,
     )
-    return channels_first(result)
+    return channels_first(_as_result(c, node, result))
 
 
 def _with_residual(
@@ -87,7 +89,16 @@ def quantized_matmul(
     """Rows of int8 by int8 weights [inputs, outputs]."""
     rows, weights = dense(c, c.array(x)), c.array(w)
     result = gemm(rows.reshape(-1, rows.shape[-1]), weights, **_epilogue(c, node, bias, scale))
-    return result.reshape(*rows.shape[:-1], weights.shape[-1])
+    return _as_result(c, node, result).reshape(*rows.shape[:-1], weights.shape[-1])
+
+
+def _as_result(c: Compilation, node: Node, x: Buffer) -> Buffer:
+    """What a chip that adds no zero points has left real, as int8: the same bits."""
+    if str(x.dtype) == node.attributes["result"]:
+        return x
+    whole = nn.add(x, ROUNDING, stream=c.stream)
+    at = node.attributes["zero_point"] - ROUNDING
+    return mapped("zero_point", plus, whole, at, dtype=INT8, computed=FP32, stream=c.stream)
 
 
 @operator("DynamicMatMul")
@@ -103,6 +114,50 @@ def dynamic_matmul(c: Compilation, node: Node, x: Buffer, w: Value, scale: Value
     return result.reshape(*x.shape[:-1], weights.shape[-1])
 
 
+@operator("QuantizedAttention")
+def quantized_attention(c: Compilation, node: Node, q: Value, k: Value, v: Value, mask: Value | None = None) -> Buffer:
+    """softmax(scale · q · k^T + mask) · v of int8: [..., queries, dim], [..., keys, dim], or ``turned`` [..., dim,
+    keys], and [..., keys, dim], or [batch, rows, heads · dim] with ``heads`` of q and k."""
+    given = node.attributes
+    arrays = [c.array(value) for value in (q, k, v)]
+    if given["turned"]:
+        arrays[1] = arrays[1].mT
+    shape, heads = arrays[0].shape, given.get("heads")
+    if heads is None:
+        values = [reshaped(c, x, (1, *(1,) * (3 - x.ndim), *x.shape)[-4:]) if x.ndim < 4 else x for x in arrays]
+    else:
+        counts = (heads[0], heads[1], heads[1])
+        values = [_split_heads(c, x, count) for x, count in zip(arrays, counts, strict=True)]
+    values = [_as_heads(c, x) for x in values]
+    bias = None if mask is None else c.array(mask)
+    if bias is not None and bias.ndim < 4:
+        bias = bias.reshape(*(1,) * (4 - bias.ndim), *bias.shape)
+    (query, key, value), (q_scale, k_scale, v_scale) = values, given["scales"]
+    more: Any = {"causal": bool(given["is_causal"]), "scale": given.get("scale"), "stream": c.stream}
+    out_scale, zeros = given.get("out_scale"), given["zeros"]
+    more |= {"q_zero_point": float(zeros[0]), "v_zero_point": float(zeros[1])}
+    more["out_zero_point"] = float(given.get("out_zero", 0))
+    result = nn.quantized_attention(query, key, value, q_scale, k_scale, v_scale, out_scale, bias, **more)
+    if out_scale is None:
+        result = nn.cast(result, np.float32, stream=c.stream)
+    if heads is not None:
+        last = dense(c, result.transpose(0, 2, 1, 3))
+        return last.reshape(*last.shape[:2], -1)
+    return result if len(shape) == 4 else result.reshape(*shape[:-1], result.shape[-1])
+
+
+def _split_heads(c: Compilation, x: Buffer, count: int) -> Buffer:
+    """[batch, rows, heads · dim] as [batch, heads, rows, dim]."""
+    return reshaped(c, x, (*x.shape[:2], count, x.shape[2] // count)).transpose(0, 2, 1, 3)
+
+
+def _as_heads(c: Compilation, x: Buffer) -> Buffer:
+    """As attention takes it: elements of a row side by side, heads of all batches as far from each other."""
+    (batch, heads, _, _), (across, head, _, element) = x.shape, x.strides
+    plain = element == x.dtype.itemsize and (batch == 1 or heads == 1 or across == heads * head)
+    return x if plain else dense(c, x)
+
+
 def _scaled(product: Any, factor: Any) -> Any:
     return product * factor
 
@@ -112,12 +167,17 @@ def _scaled_biased(product: Any, factor: Any, bias: Any) -> Any:
 
 
 def _epilogue(c: Compilation, node: Node, bias: Value | None, scale: Value | None) -> dict[str, Any]:
+    if scale is None:
+        return {"dtype": np.dtype(node.attributes["result"]), "stream": c.stream}
     factor = c.known(node, scale, "the scale")
+    zero = node.attributes.get("zero_point", 0)
+    added = adds_zero_points(c.device.config)
     return {
         "bias": None if bias is None else c.array(bias),
         "scale": factor.item() if factor.size == 1 else c.array(factor),
         "relu": bool(node.attributes.get("relu", 0)),
-        "dtype": np.dtype(node.attributes["result"]),
+        "dtype": np.dtype(np.float32 if zero and not added else node.attributes["result"]),
+        "zero_point": zero if added else 0,
         "stream": c.stream,
     }
 

@@ -14,11 +14,12 @@ import numpy as np
 
 from sley.runtime.device.buffer import BF16
 from sley.runtime.networks.graph import Network, Node
+from sley.runtime.networks.passes.attention import FUSED
 from sley.runtime.networks.passes.shuffles import EXACT
 
 RESULT = "result"
 """The attribute: the element type of what an operator makes, where it is not that of the network."""
-MAKERS = ("BatchNormalization", "Conv", "Gelu", "Gemm", "LRN", "MatMul", "Region")
+MAKERS = ("Attention", "BatchNormalization", "Conv", "Gelu", "Gemm", "LRN", "MatMul", "Region")
 """Operators that round their result to it."""
 TWIN = "Region"
 """The operator that makes a value twice, in float32 and rounded, where others than products take it, too."""
@@ -26,6 +27,7 @@ CHOOSING = (
     "Concat",
     "Dropout",
     "Flatten",
+    "Gather",
     "Identity",
     "MaxPool",
     "Relu",
@@ -51,6 +53,7 @@ def narrow(network: Network) -> Network:
             if (
                 len(node.outputs) == 1
                 and node.operator in (*MAKERS, *CHOOSING)
+                and (node.operator != "Attention" or FUSED in node.attributes)
                 and all(_rounds(network, user, name, rounded) for user in uses[name])
             ):
                 rounded.add(name)
@@ -99,6 +102,8 @@ def _rounds(network: Network, user: Node, name: str, rounded: set[str]) -> bool:
         return places == [0] and weights is not None and weights.ndim == 4
     if user.operator in ("Gemm", "MatMul"):
         return max(places) < 2
+    if user.operator == "Attention":
+        return FUSED in user.attributes
     if len([output for output in user.outputs if output]) > 1 or user.outputs[0] not in rounded:
         return False
     return user.operator == "Concat" or (user.operator in CHOOSING and places == [0])

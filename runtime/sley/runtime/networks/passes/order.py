@@ -10,9 +10,12 @@ from dataclasses import replace
 from sley.driver import BadRequest
 from sley.runtime.networks.graph import Network
 from sley.runtime.networks.passes.activation import fuse_activation
+from sley.runtime.networks.passes.attention import fuse_attention
 from sley.runtime.networks.passes.batch_norm import fold_batch_norm
 from sley.runtime.networks.passes.bias import fuse_bias
 from sley.runtime.networks.passes.constants import Fold, fold_constants
+from sley.runtime.networks.passes.quantized.activations import fuse_activations
+from sley.runtime.networks.passes.quantized.attentions import fuse_attentions
 from sley.runtime.networks.passes.quantized.averages import fuse_averages
 from sley.runtime.networks.passes.quantized.moves import move_integers
 from sley.runtime.networks.passes.quantized.products import fuse_products
@@ -32,7 +35,9 @@ QUANTIZED: dict[str, Pass] = {
     "standard": as_standard,
     "signed": make_signed,
     "moves": move_integers,
+    "attentions": fuse_attentions,
     "products": fuse_products,
+    "activations": fuse_activations,
     "sums": fuse_sums,
     "averages": fuse_averages,
 }
@@ -43,6 +48,7 @@ PASSES: dict[str, Pass] = {
     "batch_norm": fold_batch_norm,
     "bias": fuse_bias,
     "activation": fuse_activation,
+    "attention": fuse_attention,
     "shuffles": shuffles,
     "regions": form_regions,
 }

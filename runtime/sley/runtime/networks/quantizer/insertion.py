@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -26,16 +26,22 @@ class Choice:
     correction: Array | None = None
 
 
-def with_integers(network: Network, scales: Mapping[str, Scale], choices: list[Choice]) -> Network:
-    """The network with values of these scales as int8, and layers of these kinds."""
-    return _Insertion(network, scales, choices).run()
+def with_integers(
+    network: Network, scales: Mapping[str, Scale], choices: list[Choice], real: Iterable[Node] = ()
+) -> Network:
+    """The network with values of these scales as int8, and layers of these kinds. ``real``: operators besides layers
+    that take values before they become int8."""
+    return _Insertion(network, scales, choices, real).run()
 
 
 class _Insertion:
     """The new network while it grows."""
 
-    def __init__(self, network: Network, scales: Mapping[str, Scale], choices: list[Choice]) -> None:
+    def __init__(
+        self, network: Network, scales: Mapping[str, Scale], choices: list[Choice], real: Iterable[Node]
+    ) -> None:
         self.network, self.scales = network, scales
+        self.real = {id(node) for node in real}
         self.choices = {id(choice.layer.node): choice for choice in choices}
         self.constants, self.types = dict(network.constants), dict(network.types)
         self.nodes: list[Node] = []
@@ -50,7 +56,8 @@ class _Insertion:
                 self.renamed[name] = self._through(name, f"{name}.quantised", self.scales[name], type)
         for node in self.network.nodes:
             choice = self.choices.get(id(node))
-            wanted = self._real if choice is not None and choice.kind != "int8" else self._quantised
+            real = id(node) in self.real or (choice is not None and choice.kind != "int8")
+            wanted = self._real if real else self._quantised
             inputs = tuple(wanted(name) for name in node.inputs)
             made = [name for name in node.outputs if name in self.scales]
             outputs = tuple(f"{name}.real" if name in made else name for name in node.outputs)

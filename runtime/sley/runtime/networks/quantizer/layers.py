@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sley.runtime.networks.graph import Array, Network, Node
+from sley.runtime.networks.passes.attention_forms import FoundAttention
 from sley.runtime.networks.passes.quantized.parameters import makers_of
 
 SAME = (
@@ -67,6 +68,11 @@ def layers_of(network: Network) -> list[Layer]:
     return found
 
 
+def operands_of(attention: FoundAttention) -> tuple[str, str, str]:
+    """What of an attention becomes int8: q, k and v."""
+    return attention.q, attention.k, attention.v
+
+
 def _plain(gemm: Node) -> bool:
     """Whether it is x · W + bias."""
     factors = {gemm.attributes.get(name, 1.0) for name in ("alpha", "beta")}
@@ -76,13 +82,18 @@ def _plain(gemm: Node) -> bool:
 class Values:
     """Values of a network that become int8, and which of them have one scale."""
 
-    def __init__(self, network: Network, layers: Collection[Layer]) -> None:
+    def __init__(
+        self, network: Network, layers: Collection[Layer], attentions: Collection[FoundAttention] = ()
+    ) -> None:
         self.network, self.makers = network, makers_of(network)
         self.convolutions = [layer.node for layer in layers if layer.node.operator == "Conv"]
         self.group: dict[str, str] = {}
         """Of each value that becomes int8, one that stands for all of its scale."""
         for layer in layers:
             self._take(layer.node.inputs[0])
+        for attention in attentions:
+            for name in operands_of(attention):
+                self._take(name)
         uses = network.uses()
         for node in reversed(network.nodes):
             known = set(node.inputs) & set(network.constants)

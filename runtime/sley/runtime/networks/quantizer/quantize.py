@@ -10,14 +10,16 @@ import numpy as np
 
 from sley.driver import BadRequest
 from sley.runtime.networks.graph import Array, Network, Node
+from sley.runtime.networks.passes.attention_forms import FoundAttention
 from sley.runtime.networks.passes.batch_norm import fold_batch_norm
 from sley.runtime.networks.passes.constants import Fold, fold_constants
 from sley.runtime.networks.passes.subgraphs import inline_subgraphs
 from sley.runtime.networks.passes.unused import leave_out_unused
+from sley.runtime.networks.quantizer.attentions import Attentions, MeasuredAttention, computed_attentions
 from sley.runtime.networks.quantizer.errors import LayerError, Measure
 from sley.runtime.networks.quantizer.evaluation import batches, evaluate, signal_to_noise
 from sley.runtime.networks.quantizer.insertion import Choice, with_integers
-from sley.runtime.networks.quantizer.layers import Layer, Values, layers_of
+from sley.runtime.networks.quantizer.layers import Layer, Values, layers_of, operands_of
 from sley.runtime.networks.quantizer.ranges import METHODS, Range, Scale
 from sley.runtime.networks.quantizer.report import Report, Row
 from sley.runtime.networks.quantizer.smoothing import smooth
@@ -37,11 +39,11 @@ def quantize(
     smoothing: bool = True,
     correction: bool = True,
 ) -> tuple[Network, Report]:
-    """The network with its convolutions and products on int8, as QuantizeLinear and DequantizeLinear say it.
+    """The network with its convolutions, products and attention on int8, as QuantizeLinear and DequantizeLinear say it.
 
     Weights have a scale for each output. Values between operators have one scale and one zero point, of ranges that
-    ``data`` shows; inputs of the network have zero point 0. A layer whose result would be too far off in int8 runs in
-    bfloat16 or float32. The network is computed on the host, four times.
+    ``data`` shows; inputs of the network and q of an attention have zero point 0. A layer whose result would be too far
+    off in int8 runs in bfloat16 or float32, an attention in float32. The network is computed on the host, four times.
 
     Parameters
     ----------
@@ -66,19 +68,33 @@ def quantize(
         network = smooth(network, layers, samples, fold)
         layers = layers_of(network)
     static = [layer for layer in layers if not (dynamic and layer.linear)]
-    scales = _scales(network, Values(network, static), samples, method, fold)
+    attentions = computed_attentions(network)
+    scales = _scales(network, Values(network, static, attentions), attentions, samples, method, fold)
     measure = Measure(network, layers, _by_value(network, static, scales), dynamic, fold)
+    measured = Attentions(attentions, _of_attentions(network, attentions, scales), fold)
+
+    def watch(node: Node, inputs: Sequence[Array | None], results: Sequence[Array]) -> None:
+        measure.watch(node, inputs, results)
+        measured.watch(node, inputs, results)
+
     for batch in samples:
-        evaluate(network, batch, fold, measure.watch)
+        evaluate(network, batch, fold, watch)
     choices = [_choice(layer, measure.errors[layer.name], least, dynamic, correction) for layer in layers]
-    values = Values(network, [choice.layer for choice in choices if choice.kind == "int8"])
+    near = [one.found for one in measured.measured if one.ratio >= least]
+    values = Values(network, [choice.layer for choice in choices if choice.kind == "int8"], near)
     kept = {name: scale for name, scale in scales.items() if name in values.group}
-    made = with_integers(network, kept, choices)
-    return made, _report(network, made, samples, fold, (method, least), choices, measure.errors)
+    real = [node for one in attentions if one not in near for node in one.nodes]
+    made = with_integers(network, kept, choices, real)
+    return made, _report(network, made, samples, fold, (method, least), choices, measure.errors, measured.measured)
 
 
 def _scales(
-    network: Network, values: Values, samples: Sequence[Mapping[str, Array]], method: str, fold: Fold
+    network: Network,
+    values: Values,
+    attentions: Sequence[FoundAttention],
+    samples: Sequence[Mapping[str, Array]],
+    method: str,
+    fold: Fold,
 ) -> dict[str, Scale]:
     """Of all values that become int8."""
     ranges = {name: Range() for name in values.group}
@@ -96,8 +112,9 @@ def _scales(
     together: dict[str, Range] = {}
     for name, group in values.group.items():
         together.setdefault(group, Range()).join(ranges[name])
-    first = {values.group[name] for name in set(ranges) & set(network.inputs)}
-    found = {group: range.scale(method, group in first) for group, range in together.items()}
+    centred = {*(set(ranges) & set(network.inputs)), *(values.source(one.q) for one in attentions)}
+    symmetric = {values.group[name] for name in centred}
+    found = {group: range.scale(method, group in symmetric) for group, range in together.items()}
     return {name: found[group] for name, group in values.group.items()}
 
 
@@ -105,6 +122,14 @@ def _by_value(network: Network, layers: Sequence[Layer], scales: Mapping[str, Sc
     """Of what layers take, which may be another value moved."""
     values = Values(network, ())
     return {layer.node.inputs[0]: scales[values.source(layer.node.inputs[0])] for layer in layers}
+
+
+def _of_attentions(
+    network: Network, attentions: Sequence[FoundAttention], scales: Mapping[str, Scale]
+) -> dict[str, Scale]:
+    """Of what attention takes, by its name there."""
+    values = Values(network, ())
+    return {name: scales[values.source(name)] for one in attentions for name in operands_of(one)}
 
 
 def _choice(layer: Layer, error: LayerError, least: float, dynamic: bool, correction: bool) -> Choice:
@@ -123,14 +148,16 @@ def _report(
     settings: tuple[str, float],
     choices: Sequence[Choice],
     errors: Mapping[str, LayerError],
+    attentions: Sequence[MeasuredAttention],
 ) -> Report:
     """With the error that has come together behind each layer, on the first batch."""
-    names = {choice.layer.node.outputs[0] for choice in choices}
-    real: dict[str, Array] = {}
+    attended = {one.found.output for one in attentions}
+    names = {choice.layer.node.outputs[0] for choice in choices} | attended
+    real: dict[str, Array] = {one.found.output: one.first for one in attentions if one.first is not None}
     products: dict[str, int] = {}
 
     def keep(node: Node, inputs: Sequence[Array | None], results: Sequence[Array]) -> None:
-        if node.outputs[0] in names and inputs[1] is not None:
+        if node.outputs[0] in names - attended and inputs[1] is not None:
             real[node.outputs[0]] = results[0]
             depth = math.prod(inputs[1].shape) // results[0].shape[1 if node.operator == "Conv" else -1]
             products[node.outputs[0]] = results[0].size * depth // len(results[0])
@@ -146,6 +173,7 @@ def _report(
                 behind.setdefault(plain, _ratio(real[plain], results[0]))
 
     found = evaluate(made, samples[0], _with_ours(fold), compare)
+    method, least = settings
     rows = [
         Row(
             choice.layer.name,
@@ -158,8 +186,11 @@ def _report(
         )
         for choice in choices
     ]
+    for one in attentions:
+        kind, last = "int8" if one.ratio >= least else "float32", behind.get(one.found.output, math.nan)
+        rows.append(Row(one.name, "Attention", kind, one.products, one.ratio, math.nan, last))
     outputs = {name: _ratio(value, found[name]) for name, value in wanted.items()}
-    return Report(network.name, *settings, rows, outputs)
+    return Report(network.name, method, least, rows, outputs)
 
 
 def _ratio(real: Array, found: Array) -> float:

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Container, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from itertools import groupby
 
 from sley.abi.instructions import LOOP_DEPTH
-from sley.runtime.assembler.operands import Semaphore
+from sley.abi.instructions import Op as Code
+from sley.runtime.assembler.operands import Register, Semaphore
 from sley.runtime.device.program import Program
 from sley.runtime.tile.emit.folds import emit_fold
 from sley.runtime.tile.emit.iotas import emit_iota
 from sley.runtime.tile.emit.joins import emit_join
 from sley.runtime.tile.emit.products import emit_dot
 from sley.runtime.tile.emit.reductions import emit_reduce, emit_spread
-from sley.runtime.tile.emit.room import Room
+from sley.runtime.tile.emit.room import Room, variable_of
 from sley.runtime.tile.emit.rows import emit_chain
 from sley.runtime.tile.emit.transfers import emit_transfer
 from sley.runtime.tile.emit.transposes import emit_transpose
 from sley.runtime.tile.ir import Block, Function, Op
 from sley.runtime.tile.operations import LOADS, STORES, UNITS, TileError
-from sley.runtime.tile.passes.order import Channel, Early, Order, Segment, segments
+from sley.runtime.tile.passes.order import Channel, Order
+from sley.runtime.tile.passes.rounds import Rounds, Segment, Turn
 from sley.runtime.tile.types import IndexType
 
 INNER_LOOPS = {"dot": 2, "chain": 1, "fold": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1, "spread": 0}
@@ -27,11 +30,10 @@ INNER_LOOPS = {"dot": 2, "chain": 1, "fold": 1, "reduce": 1, "transpose": 1, "io
 
 
 class Emitter:
-    """Writes the program of a function, with what ``room`` has, in this order of its blocks. ``early``:
-    what of loops is issued a round ahead."""
+    """Writes the program of a function, with what ``room`` has, in this order of its blocks."""
 
-    def __init__(self, function: Function, room: Room, orders: dict[Block, Order], early: Early) -> None:
-        self.function, self.room, self.k, self.orders, self.early = function, room, room.k, orders, early
+    def __init__(self, function: Function, room: Room, orders: dict[Block, Order]) -> None:
+        self.function, self.room, self.k, self.orders = function, room, room.k, orders
         self.loops: list[Op] = []
 
     def instructions(self) -> None:
@@ -45,26 +47,67 @@ class Emitter:
         return self.k.build()
 
     def _block(self, block: Block) -> None:
-        self._some(block, self._semaphores(block), lambda op: True)
+        order = self.orders[block]
+        self._some(order, self._semaphores(order), order.rounds.ops)
 
-    def _semaphores(self, block: Block) -> dict[Channel, Semaphore]:
-        return {channel: self._semaphore(channel, count) for channel, count in self.orders[block].counts.items()}
+    def _semaphores(self, order: Order) -> dict[Channel, Semaphore]:
+        return {channel: self._semaphore(channel, count) for channel, count in order.counts.items()}
 
-    def _some(self, block: Block, semaphores: dict[Channel, Semaphore], which: Callable[[Op], bool]) -> None:
-        """Operations of a block, with what they wait for and signal."""
-        needs = self.orders[block]
-        for number, op in enumerate(block.ops):
-            if not which(op):
-                continue
-            for channel in needs.waits.get(number, []):
-                self.k.wait_next(channel[1], semaphores[channel])
-            self._op(op)
-            for channel in needs.signals.get(number, []):
-                self.k.signal_last(channel[0], semaphores[channel])
+    def _some(
+        self, order: Order, semaphores: dict[Channel, Semaphore], which: Container[Op], number: int | None = None
+    ) -> None:
+        """Operations of a round, with what they wait for and signal. ``number``: of the round, if it is known."""
+        rounds = order.rounds
+        chosen = [place for place, op in enumerate(rounds.ops) if op in which]
+        for turn, some in groupby(chosen, rounds.turn):
+            with self._only(turn, rounds, number) as done:
+                for place in some if done else ():
+                    self._one(order, semaphores, place, turn is Turn.EACH, number)
+
+    def _one(
+        self, order: Order, semaphores: dict[Channel, Semaphore], place: int, each: bool, number: int | None
+    ) -> None:
+        """An operation. ``each``: it is done in each round, so what is once in all of the innermost loop is in its
+        first round, or in its last one."""
+        once = {channel for channel in semaphores if channel.once and each}
+        waits, signals = (table.get(place, []) for table in (order.waits, order.signals))
+        if not once.isdisjoint(waits):
+            with self._only(Turn.FIRST, order.rounds, number) as done:
+                self._wait([channel for channel in waits if channel in once and done], semaphores)
+        self._wait([channel for channel in waits if channel not in once], semaphores)
+        self._op(order.rounds.ops[place])
+        self._signal([channel for channel in signals if channel not in once], semaphores)
+        if not once.isdisjoint(signals):
+            with self._only(Turn.LAST, order.rounds, number) as done:
+                self._signal([channel for channel in signals if channel in once and done], semaphores)
+
+    def _wait(self, channels: Sequence[Channel], semaphores: dict[Channel, Semaphore]) -> None:
+        for channel in channels:
+            self.k.wait_next(channel.waits, semaphores[channel])
+
+    def _signal(self, channels: Sequence[Channel], semaphores: dict[Channel, Semaphore]) -> None:
+        for channel in channels:
+            self.k.signal_last(channel.signals, semaphores[channel])
+
+    @contextmanager
+    def _only(self, turn: Turn, rounds: Rounds, number: int | None) -> Iterator[bool]:
+        """Around what is done in these rounds of the innermost loop alone; whether it is to be written at all.
+        ``number``: of the round, if it is known."""
+        place = {Turn.FIRST: 0, Turn.LAST: rounds.inner - 1}
+        if turn is Turn.EACH or number is not None:
+            yield turn is Turn.EACH or (number or 0) % rounds.inner == place[turn]
+            return
+        k, loop, end = self.k, rounds.loops[-1], self.k.label("other rounds")
+        with k.scratch("round") as (register,):
+            k.mov(register, loop.attributes["lower"] + loop.attributes["step"] * place[turn])
+            k.branch(Code.BNE, self.room.scalars.registers[variable_of(loop)], register, end)
+        with self.room.parameters.branch():
+            yield True
+        k.place(end)
 
     def _semaphore(self, channel: Channel, count: int) -> Semaphore:
-        first, second, turns, *_ = channel
-        return self.k.semaphore(f"{first.name.lower()}_{second.name.lower()}", turns * count)
+        name = "_".join(unit.name.lower() for unit in channel.units)
+        return self.k.semaphore(name, channel.turns * count)
 
     def _op(self, op: Op) -> None:
         if op.body is not None:
@@ -92,34 +135,31 @@ class Emitter:
 
     def _loop(self, op: Op) -> None:
         assert op.body is not None
-        k, registers = self.k, self.room.scalars.registers
-        variable, *carried = op.body.parameters
-        held = [(number, value) for number, value in enumerate(carried) if isinstance(value.type, IndexType)]
+        k, registers, order = self.k, self.room.scalars.registers, self.orders[op.body]
+        rounds, semaphores = order.rounds, self._semaphores(order)
+        held = [
+            (number, value) for number, value in enumerate(op.body.parameters[1:]) if isinstance(value.type, IndexType)
+        ]
         for number, value in held:
             register = k.reg("carried")
             self.room.scalars.compute(op.operands[number], register)
             registers[value] = registers[op.results[number]] = register
-        registers[variable] = k.reg(variable.name or "round", op.attributes["lower"])
-        lower, step, count = (op.attributes[name] for name in ("lower", "step", "count"))
-        semaphores = self._semaphores(op.body)
-        early = self.early.get(op, frozenset())
-        when = dict(zip(op.body.ops, segments(op.body, early), strict=True))
-        self._some(op.body, semaphores, lambda inner: inner in early)
-        with self.room.parameters.loop(op), ExitStack() as rounds:
-            if _depth(op) <= LOOP_DEPTH:
-                rounds.enter_context(k.loop(count))
+        for loop in rounds.loops:
+            variable = variable_of(loop)
+            registers[variable] = k.reg(variable.name or "round", loop.attributes["lower"])
+        self._begin(order, semaphores)
+        left = k.reg("left", rounds.count) if rounds.ahead else None
+        with self.room.parameters.loop(op), ExitStack() as repeated:
+            if 1 + max(map(_depth, rounds.ops), default=0) <= LOOP_DEPTH:
+                repeated.enter_context(k.loop(rounds.count))
             else:  # the frames are for the loops inside
-                (end,) = rounds.enter_context(k.scratch("end"))
-                k.mov(end, lower + step * count)
-                rounds.enter_context(k.while_(registers[variable], "!=", end))
-            self.loops.append(op)
+                (end,) = repeated.enter_context(k.scratch("end"))
+                k.mov(end, op.attributes["lower"] + op.attributes["step"] * op.attributes["count"])
+                repeated.enter_context(k.while_(registers[variable_of(op)], "!=", end))
+            self.loops += rounds.loops
             for segment in Segment:
-                inside = frozenset(inner for inner in op.body.ops if when[inner] is segment)
-                if not inside <= early:
-                    self._some(op.body, semaphores, inside.__contains__)
-                elif inside:
-                    self._next(op, semaphores, inside)
-            self.loops.pop()
+                self._segment(order, semaphores, segment, left)
+            del self.loops[-len(rounds.loops) :]
             with ExitStack() as stack:
                 ends = []
                 for number, value in held:
@@ -128,19 +168,42 @@ class Emitter:
                     ends.append((registers[value], end))
                 for register, end in ends:
                     k.mov(register, end)
-            self.room.next_turns(op)
-            k.add(registers[variable], registers[variable], op.attributes["step"])
-        k.free(registers[variable])
+            self.room.end_round(rounds.loops)
+            if left is not None:
+                k.sub(left, left, 1)
+        k.free(*(registers[variable_of(loop)] for loop in rounds.loops), *([left] if left is not None else []))
 
-    def _next(self, op: Op, semaphores: dict[Channel, Semaphore], which: frozenset[Op]) -> None:
-        """Some operations of the next round, if there is one."""
-        assert op.body is not None
-        k, last = self.k, op.attributes["lower"] + op.attributes["step"] * (op.attributes["count"] - 1)
-        with k.scratch("last") as (register,):
-            k.mov(register, last)
-            variable = self.room.scalars.registers[op.body.parameters[0]]
-            with k.if_(variable, "!=", register), self.room.parameters.branch(), self.room.next_round(op):
-                self._some(op.body, semaphores, which.__contains__)
+    def _begin(self, order: Order, semaphores: dict[Channel, Semaphore]) -> None:
+        """What is issued ahead for the first rounds."""
+        rounds = order.rounds
+        for before in range(rounds.lead, 0, -1):
+            for segment in Segment:
+                inside = self._inside(rounds, segment)
+                lead = max((rounds.ahead.get(op, 0) for op in inside), default=0)
+                if before <= lead:
+                    with self.room.later(rounds.loops, lead - before) if before < lead else nullcontext():
+                        self._some(order, semaphores, inside, lead - before)
+
+    def _segment(
+        self, order: Order, semaphores: dict[Channel, Semaphore], segment: Segment, left: Register | None
+    ) -> None:
+        """Operations of a round, or of a later one, if there is one. ``left``: how many rounds there are."""
+        k, rounds = self.k, order.rounds
+        inside = self._inside(rounds, segment)
+        lead = max((rounds.ahead.get(op, 0) for op in inside), default=0)
+        if not lead or left is None:
+            self._some(order, semaphores, inside)
+            return
+        end = k.label("no later round")
+        with k.scratch("lead") as (register,):
+            k.mov(register, lead + 1)
+            k.branch(Code.BLT, left, register, end)
+        with self.room.parameters.branch(), self.room.later(rounds.loops, lead):
+            self._some(order, semaphores, inside)
+        k.place(end)
+
+    def _inside(self, rounds: Rounds, segment: Segment) -> set[Op]:
+        return {op for op, when in zip(rounds.ops, rounds.segments, strict=True) if when is segment}
 
 
 def _depth(op: Op) -> int:

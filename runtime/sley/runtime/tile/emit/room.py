@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
+from sley.abi.instructions import Op as Code
 from sley.abi.vector.chains import Chain
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import Register
@@ -20,6 +21,12 @@ from sley.runtime.tile.passes.ranges import Range
 Shift = tuple[Op, int, int]
 """A loop, slots and rows of each: what the first rows of such buffers grow by from round to round."""
 LAST_CHAIN = "last chain"
+
+
+def variable_of(loop: Op) -> Value:
+    """What counts the rounds of a loop."""
+    assert loop.body is not None
+    return loop.body.parameters[0]
 
 
 class Room:
@@ -88,32 +95,59 @@ class Room:
         return into
 
     @contextmanager
-    def next_round(self, loop: Op) -> Iterator[None]:
-        """Inside, the loop's variable and slots are those of the next round."""
-        assert loop.body is not None
-        registers, variable = self.scalars.registers, loop.body.parameters[0]
-        outer = registers[variable], self.turns, self.shifts
-        turns = {key: turn for key, turn in self.turns.items() if key[0] is loop}
-        with self.k.scratch(" ".join(["next"] * (1 + len(turns)))) as (number, *slots):
-            self.k.add(number, registers[variable], loop.attributes["step"])
-            for (key, turn), slot in zip(turns.items(), slots, strict=True):
-                self.k.add(slot, turn, 1)
-                self.k.and_(slot, slot, key[1] - 1)
-            registers[variable] = number
-            self.turns = {**self.turns, **dict(zip(turns, slots, strict=True))}
-            self.shifts = {shift: register for shift, register in self.shifts.items() if shift[0] is not loop}
+    def later(self, loops: Sequence[Op], rounds: int) -> Iterator[None]:
+        """Inside, variables and slots of loops that are joined, the outermost first, are those of some rounds later."""
+        registers = self.scalars.registers
+        variables = {loop: registers[variable_of(loop)] for loop in loops}
+        turns = {key: turn for key, turn in self.turns.items() if key[0] in loops}
+        outer = self.turns, self.shifts
+        with self.k.scratch(" ".join(["next"] * (len(loops) + len(turns)))) as scratch:
+            numbers = dict(zip(loops, scratch, strict=False))
+            slots = dict(zip(turns, scratch[len(loops) :], strict=True))
+            for loop, number in numbers.items():
+                self.k.mov(number, variables[loop])
+            for key, slot in slots.items():
+                self.k.mov(slot, turns[key])
+            for _ in range(rounds):
+                self._advance(loops, numbers, slots, {})
+            registers.update({variable_of(loop): number for loop, number in numbers.items()})
+            self.turns = {**self.turns, **slots}
+            self.shifts = {shift: register for shift, register in self.shifts.items() if shift[0] not in loops}
             yield
-        registers[variable], self.turns, self.shifts = outer
+        self.turns, self.shifts = outer
+        registers.update({variable_of(loop): variable for loop, variable in variables.items()})
 
-    def next_turns(self, loop: Op) -> None:
-        """At the end of a round: the next one has the next slots."""
-        for (of, slots), turn in self.turns.items():
-            if of is loop:
-                self.k.add(turn, turn, 1)
-                self.k.and_(turn, turn, slots - 1)
-        for (of, slots, rows), shift in self.shifts.items():
-            if of is loop:
-                self.k.mul(shift, self.turns[of, slots], rows)
+    def end_round(self, loops: Sequence[Op]) -> None:
+        """The next round has the next numbers, and the next slots."""
+        variables = {loop: self.scalars.registers[variable_of(loop)] for loop in loops}
+        self._advance(loops, variables, self.turns, self.shifts)
+
+    def _advance(
+        self,
+        loops: Sequence[Op],
+        variables: Mapping[Op, Register],
+        turns: Mapping[tuple[Op, int], Register],
+        shifts: Mapping[Shift, Register],
+    ) -> None:
+        """The innermost loop goes on; where it ends, it begins again, and the one around it goes on."""
+        k, done = self.k, self.k.label("round")
+        for loop in reversed(loops):
+            for (of, slots), turn in turns.items():
+                if of is loop:
+                    k.add(turn, turn, 1)
+                    k.and_(turn, turn, slots - 1)
+            for (of, slots, rows), shift in shifts.items():
+                if of is loop:
+                    k.mul(shift, turns[of, slots], rows)
+            lower, step, count = (loop.attributes[name] for name in ("lower", "step", "count"))
+            k.add(variables[loop], variables[loop], step)
+            if loop is not loops[0]:
+                with k.scratch("end") as (end,):
+                    k.mov(end, lower + step * count)
+                    k.branch(Code.BNE, variables[loop], end, done)
+                k.mov(variables[loop], lower)
+        if len(loops) > 1:
+            k.place(done)
 
     def row(self, value: Value, into: Register, offset: int = 0) -> Register:
         """The same, in the register in any case."""

@@ -7,11 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 from sley.abi.faults import Unit
-from sley.abi.instructions import Space
+from sley.abi.instructions import Space, VectorRow
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, Condition
 from sley.runtime.assembler.operands import Register, Value
 from sley.runtime.tile.emit.flags import Flags, flags_of
+from sley.runtime.tile.emit.held import hold_rows
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Op, tile_shape, tile_type
 from sley.runtime.tile.ir import Value as TileValue
@@ -73,6 +74,9 @@ def emit_chain(room: Room, op: Op) -> None:
     if all(tile_shape(value) == whole for value in values) and period == 1 and not op.attributes["iota"]:
         rows, count = rows * count, 1
     names = ["a", *(name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used), "out"]
+    held = dict[str, VectorRow]()
+    if plain is None:
+        stages, held = hold_rows(room, stages, dict(zip(names, values, strict=False)), whole[0])
     with ExitStack() as stack:
         base: Value | None = None
         if op.attributes["iota"]:
@@ -80,16 +84,18 @@ def emit_chain(room: Room, op: Op) -> None:
             base = _iota(room, op, iota, count)
         at: list[Value] = []
         for name, value, walk in zip(names, (*values, op.result), walks, strict=True):
-            moves = name in ("a", "out") or (count > 1 and walk.offsets[-1] > 0)
+            moves = name in ("a", "out", *held) or (count > 1 and walk.offsets[-1] > 0)
             (register,) = stack.enter_context(k.scratch(name))
             at.append(room.row(value, register) if moves else room.place(value, register))
             room.parameters.set(Unit.VECTOR, **{f"{name}_stride": walk.step})
-            if name in ("b", "c") and not (moves and count > 1):
+            if name in ("b", "c") and name not in held and not (moves and count > 1):
                 room.parameters.set(Unit.VECTOR, **{f"{name}_row": at[-1]})
 
         def body(chunk: int) -> None:
             for name, walk, row in zip(names, walks, at, strict=True):
-                if name in ("b", "c") and count > 1 and walk.offsets[-1]:
+                if name in held:
+                    k.vrow(held[name], row)
+                elif name in ("b", "c") and count > 1 and walk.offsets[-1]:
                     room.parameters.set(Unit.VECTOR, **{f"{name}_row": row})
             if base is not None:
                 room.parameters.set(Unit.VECTOR, iota_base=base)

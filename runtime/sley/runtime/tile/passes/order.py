@@ -6,15 +6,18 @@ loop, or, as slots come again, some rounds later. So must a load by a list that 
 and each distance in rounds has a semaphore: the first unit signals it behind an operation, the second one waits for it
 before one, as often. Both pass the signals in the same order, so what is needed by an earlier wait is not waited for
 again.
+
+Where loops are joined, what is done in the first or the last rounds of the innermost one is waited for, and waits, once
+in all of its rounds: others then signal it in the last one, and wait for it in the first one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cached_property
+from typing import NamedTuple
 
 from sley.abi.faults import Unit
 from sley.abi.instructions import SEMAPHORE_MAX, SEMAPHORES
@@ -22,44 +25,34 @@ from sley.runtime.tile.ir import Block, Function, Op, Value
 from sley.runtime.tile.operations import STORES, UNITS, RoomError
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.placement import Placement
+from sley.runtime.tile.passes.rounds import Rounds, Segment, Turn, rounds_of
 from sley.runtime.tile.passes.runs import LISTS
 from sley.runtime.tile.types import ArrayType, TileType
 
-Channel = tuple[Unit, Unit, int, bool, bool]
-"""Who signals, who waits, and how many rounds later; 0 in the same round. Then, of both, whether they do it a round
-ahead of the other operations of a loop: so both sides of a channel keep the order of rounds."""
-Early = Mapping[Op, frozenset[Op]]
-"""By loops, operations of their bodies that are issued a round ahead."""
-
-
-class Segment(IntEnum):
-    """When an operation is issued in a round of a loop of which some are a round ahead: of the next round, loads and
-    products; of this one, what comes before its first product; of the next one, the others; the rest of this one."""
-
-    LOADS_AHEAD = 0
-    BEFORE = 1
-    AHEAD = 2
-    BEHIND = 3
-
-
-AHEAD = (Segment.LOADS_AHEAD, Segment.AHEAD)
+Early = Mapping[Op, Rounds]
+"""By loops, or by the outermost of loops that are joined, rounds of which some operations are issued a round ahead."""
 Moment = tuple[Segment, int]
 """When an operation is issued in a round, and its number."""
-Time = tuple[int, Segment, int]
-"""The same, with the round, counted from the one at hand."""
+Time = tuple[int, Segment, int, int]
+"""The same, with the round, counted from the one at hand, and last how many rounds ahead that is."""
 
 
-def segments(block: Block, ahead: frozenset[Op]) -> list[Segment]:
-    """Of the operations of a block, of which some are issued a round ahead."""
-    found, product = list[Segment](), False
-    for op in block.ops:
-        product |= op.name == "dot" and op not in ahead
-        if op in ahead:
-            loads = UNITS.get(op.name) in (Unit.LOAD, Unit.MATRIX)
-            found.append(Segment.LOADS_AHEAD if loads else Segment.AHEAD)
-        else:
-            found.append(Segment.BEHIND if product else Segment.BEFORE)
-    return found
+class Channel(NamedTuple):
+    """Which unit signals, which waits, and how many rounds later; 0 in the same round. Then how many rounds ahead of
+    the other operations of a loop both do it: so both sides keep the order of rounds. ``once``: they do it once in all
+    rounds of the innermost loop, of which ``turns`` then counts the repetitions."""
+
+    signals: Unit
+    waits: Unit
+    turns: int
+    signals_ahead: int
+    waits_ahead: int
+    once: bool = False
+
+    @property
+    def units(self) -> tuple[Unit, Unit]:
+        """Both."""
+        return self.signals, self.waits
 
 
 class OrderError(RoomError):
@@ -84,11 +77,11 @@ class Access:
 
 @dataclass
 class Order:
-    """Of one block. ``when``: segments of its operations. ``pairs``: channels, with the numbers of the operation behind
-    which they are signalled, and of the one that waits.
+    """Of the operations of ``rounds``. ``pairs``: channels, with the numbers of the operation behind which they are
+    signalled, and of the one that waits.
     """
 
-    when: list[Segment]
+    rounds: Rounds
     pairs: list[tuple[Channel, int, int]] = field(default_factory=list)
 
     @cached_property
@@ -105,6 +98,20 @@ class Order:
     def counts(self) -> Counter[Channel]:
         """Signals of each channel in a round."""
         return Counter(channel for channel, *_ in self.pairs)
+
+    def moment(self, number: int) -> Moment:
+        """When an operation is issued."""
+        return self.rounds.segments[number], number
+
+    def apart(self, channel: Channel, signal: int, wait: int) -> int:
+        """Rounds from the one in which an operation is issued to the one in which what waits for it is."""
+        rounds = self.rounds
+        between = channel.turns
+        if channel.once:
+            last = rounds.inner - 1
+            between = between * rounds.inner + last * (rounds.turn(wait) is Turn.LAST)
+            between -= last * (rounds.turn(signal) is not Turn.FIRST)
+        return between + channel.signals_ahead - channel.waits_ahead
 
 
 def _grouped(pairs: Iterable[tuple[int, Channel]]) -> dict[int, list[Channel]]:
@@ -140,20 +147,20 @@ def _of(access: Access, loops: set[Op]) -> bool:
 
 
 def orders(function: Function, placement: Placement, early: Early) -> dict[Block, Order]:
-    """The order of each block of a function. Raises ``TileError`` if semaphores do not count that far."""
+    """The order of each block of a function; of loops that are joined that of all, by the outermost one's body. Raises
+    ``TileError`` if semaphores do not count that far."""
     found: dict[Block, Order] = {}
 
-    def visit(block: Block, loop: Op | None) -> None:
-        for op in block.ops:
+    def visit(block: Block, rounds: Rounds) -> None:
+        for op in rounds.ops:
             if op.body is not None:
-                visit(op.body, op)
-        ahead = early.get(loop, frozenset()) if loop else frozenset()
-        found[block] = order(block, loop, placement, ahead, found)
+                visit(op.body, early.get(op, rounds_of(op)))
+        found[block] = order(rounds, placement, found)
 
-    visit(function.body, None)
+    visit(function.body, Rounds(tuple(function.body.ops)))
     for made in found.values():
-        for (_, _, turns, _, _), count in made.counts.items():
-            if turns * count > SEMAPHORE_MAX:
+        for channel, count in made.counts.items():
+            if channel.turns * count > SEMAPHORE_MAX:
                 raise OrderError(f"{count} operations of one round wait for the rounds before; split the loop")
     if sum(len(made.counts) for made in found.values()) > SEMAPHORES:
         raise OrderError(
@@ -162,17 +169,10 @@ def orders(function: Function, placement: Placement, early: Early) -> dict[Block
     return found
 
 
-def order(
-    block: Block,
-    loop: Op | None,
-    placement: Placement,
-    ahead: frozenset[Op] = frozenset(),
-    inside: Mapping[Block, Order] | None = None,
-) -> Order:
-    """What the operations of a block need of each other; ``loop``: whose body it is; ``ahead``: those that are issued
-    a round ahead; ``inside``: of the bodies of loops in it."""
-    inner = {op for op in block.walk() if op.body is not None}
-    made = [{access for access in accesses(op, placement) if not _of(access, inner)} for op in block.ops]
+def order(rounds: Rounds, placement: Placement, inside: Mapping[Block, Order] | None = None) -> Order:
+    """What the operations of rounds need of each other; ``inside``: of the bodies of loops in them."""
+    inner = {op for outer in rounds.ops if outer.body is not None for op in (outer, *outer.body.walk()) if op.body}
+    made = [{access for access in accesses(op, placement) if not _of(access, inner)} for op in rounds.ops]
     needs: dict[Channel, dict[int, int]] = {}
     for late, users in enumerate(made):
         for early, before in enumerate(made):
@@ -180,20 +180,17 @@ def order(
                 for b in users:
                     if a.place is not b.place or not a.apart(b) or not (a.writes or b.writes):
                         continue
-                    if _awaited(block.ops[late], a, b, placement, inside or {}):
+                    if _awaited(rounds.ops[late], a, b, placement, inside or {}):
                         continue
-                    stages = block.ops[early] in ahead, block.ops[late] in ahead
-                    if early < late:
-                        channel = (a.unit, b.unit, 0, *stages)
-                    elif loop is not None:
-                        turns = a.place.slots if isinstance(a.place, Buffer) and a.place.loop is loop else 1
-                        channel = (a.unit, b.unit, turns, *stages)
-                    else:
+                    once = not rounds.turn(early) is rounds.turn(late) is Turn.EACH
+                    turns = 0 if early < late else _turns(a.place, rounds, once)
+                    if early >= late and not rounds.loops:
                         continue
-                    latest = needs.setdefault(channel, {})
+                    ahead = rounds.depth(early), rounds.depth(late)
+                    latest = needs.setdefault(Channel(a.unit, b.unit, turns, *ahead, once), {})
                     latest[late] = max(latest.get(late, -1), early)
-    result = Order(when=segments(block, ahead))
-    implied = _implied(needs, result.when)
+    result = Order(rounds)
+    implied = _implied(needs, result)
     for channel, latest in needs.items():
         last = -1
         for late in sorted(latest):
@@ -203,6 +200,12 @@ def order(
     return result
 
 
+def _turns(place: Buffer | Value, rounds: Rounds, once: bool) -> int:
+    """After how many rounds a place is used again, of the innermost loop or of the one around it."""
+    loops = rounds.loops[-2:-1] if once else rounds.loops[-1:]
+    return place.slots if isinstance(place, Buffer) and place.loop in loops else 1
+
+
 def _awaited(loop: Op, before: Access, inner: Access, placement: Placement, inside: Mapping[Block, Order]) -> bool:
     """Whether each operation of a loop that uses a place waits, in its round, for one in the loop of the unit of an
     operation in front of the loop: then it comes behind that, too."""
@@ -210,53 +213,80 @@ def _awaited(loop: Op, before: Access, inner: Access, placement: Placement, insi
         return False
     known = inside[loop.body]
     waits = [
-        (known.when[wait], wait)
-        for (first, second, turns, _, _), _, wait in known.pairs
-        if (first, second, turns) == (before.unit, inner.unit, 0)
+        (-channel.waits_ahead, known.moment(wait))
+        for channel, _, wait in known.pairs
+        if channel.units == (before.unit, inner.unit) and channel.turns == 0 and not channel.once
     ]
-    for number, op in enumerate(loop.body.ops):
+    for number, op in enumerate(known.rounds.ops):
         if not any(use.place is inner.place and use.unit is inner.unit for use in accesses(op, placement)):
             continue
-        moment = known.when[number], number
-        if op.body is not None or not any(_first(wait, moment) for wait in waits):
+        at = -known.rounds.depth(number), known.moment(number)
+        if op.body is not None or not any(wait <= at for wait in waits):
             return False
     return True
 
 
-def _first(one: Moment, other: Moment) -> bool:
-    """Whether an operation of a unit is issued before another one of its round, or is the same."""
-    if (one[0] in AHEAD) != (other[0] in AHEAD):
-        return one[0] in AHEAD
-    return one <= other
+@dataclass(frozen=True)
+class _Wait:
+    """One that may be needed. ``at``: when it is issued; ``known``: what is done then, counted from the round in which
+    it is issued. ``round``: that round, of those of the innermost loop, if it is one of them alone."""
+
+    channel: Channel
+    late: int
+    at: Moment
+    known: Time
+    round: int | None
+
+    def rounds_until(self, other: _Wait, inner: int) -> int | None:
+        """From the last time that this is surely issued before another one of its unit, in rounds; none if that may be
+        issued and this not. ``inner``: rounds of the innermost loop."""
+        least = max(int(self.at > other.at), self.channel.waits_ahead - other.channel.waits_ahead)
+        if self.round is None:
+            return least
+        if other.round is None:
+            return None
+        apart = (other.round - self.round) % inner
+        return apart if apart >= least else apart + inner
 
 
-def _implied(needs: Mapping[Channel, Mapping[int, int]], when: Sequence[Segment]) -> set[tuple[Channel, int]]:
+def _implied(needs: Mapping[Channel, Mapping[int, int]], made: Order) -> set[tuple[Channel, int]]:
     """Channels and operations that wait for what other waits of the same unit for the same other one imply: units do
-    their operations in order, so with one of them those before it are done. ``when``: segments of the operations.
+    their operations in order, so with one of them those before it are done.
 
-    What is ahead is issued for the first round in front of the loop, behind all of the loop's run before, and not in
-    its last round. So what is known of what is ahead says something of all; what is known of the others says
-    something of what was ahead a round before. And waits of what is ahead say nothing to the others of the same round.
+    What is ahead is issued for the first rounds in front of the loop, behind all of the loop's run before, and not in
+    its last rounds. So what is known of what is ahead says something of all; what is known of the others says
+    something of what was ahead rounds before. And waits of what is ahead say nothing to the others of the same round.
     """
     found: set[tuple[Channel, int]] = set()
-    for pair in {channel[:2] for channel in needs}:
+    inner = made.rounds.inner
+    for pair in {channel.units for channel in needs}:
         wanted = [
-            (when[late], late, (channel[4] - channel[2] - channel[3], when[early], early), channel)
+            _Wait(
+                channel,
+                late,
+                made.moment(late),
+                (-made.apart(channel, early, late), *made.moment(early), channel.signals_ahead),
+                (inner - 1) * (made.rounds.turn(late) is Turn.LAST) - channel.waits_ahead if channel.once else None,
+            )
             for channel, latest in needs.items()
-            if channel[:2] == pair
+            if channel.units == pair
             for late, early in latest.items()
         ]
-        wanted.sort(key=lambda wait: (wait[0], wait[1], [-number for number in wait[2]]))  # what says most comes first
-        for number, (segment, late, moment, channel) in enumerate(wanted):
-            before: list[Time] = [other for was, _, other, _ in wanted[:number] if was not in AHEAD or segment in AHEAD]
-            before += [(other[0] - 1, *other[1:]) for _, _, other, _ in wanted]
-            if any(_implies(other, moment) for other in before):
-                found.add((channel, late))
+        wanted.sort(key=lambda wait: (wait.at, [-number for number in wait.known]))  # what says most comes first
+        for number, wait in enumerate(wanted):
+            for place, other in enumerate(wanted):
+                until = other.rounds_until(wait, inner)
+                if until is None:
+                    continue
+                if until == 0 and place >= number:
+                    until = 1 if other.round is None else inner
+                if _implies((other.known[0] - until, *other.known[1:]), wait.known):
+                    found.add((wait.channel, wait.late))
+                    break
     return found
 
 
 def _implies(known: Time, moment: Time) -> bool:
     """Whether an operation of a unit is done, if another one of it is known to be."""
-    if moment[1] in AHEAD and known[1] not in AHEAD:
-        return moment[0] < known[0]
-    return moment <= known
+    ahead = moment[3] - known[3]
+    return moment[0] + ahead <= known[0] if ahead > 0 else moment[:3] <= known[:3]

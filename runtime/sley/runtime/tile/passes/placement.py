@@ -36,9 +36,18 @@ class Placement:
     weights: frozenset[Value] = frozenset()
     ragged: frozenset[Value] = frozenset()
 
-    def alternates(self, place: object, loop: Op) -> bool:
-        """Whether it is a buffer of which the rounds of this loop take two slots or more in turn."""
-        return isinstance(place, Buffer) and place.loop is loop and place.slots > 1
+    def in_one_bank(self, a: Value, b: Value, config: ChipConfig) -> bool:
+        """Whether rows of two tiles are read from one bank, at two cycles for both."""
+        first, second = self.of[a], self.of[b]
+        if first.space is not second.space or first is second:
+            return False
+        scratchpad = first.space is Space.SCRATCHPAD
+        rows = config.scratchpad_rows if scratchpad else config.accumulator_rows
+        bank = rows // (config.scratchpad_banks if scratchpad else config.accumulator_banks)
+        one, other = (
+            range(buffer.first // bank, (buffer.first + buffer.all_rows - 1) // bank + 1) for buffer in (first, second)
+        )
+        return one.start < other.stop and other.start < one.stop
 
 
 def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placement:

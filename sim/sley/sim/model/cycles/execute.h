@@ -31,6 +31,20 @@ static int execute_blocked(const Execute* x) {
     return x->state == X_EXECUTE && x->pending && x->instruction.kind == KIND_UNIT;
 }
 
+// Where the program goes on behind the instruction at `pc`, if that does not branch.
+static uint32_t execute_following(const Execute* x) {
+    const Frame* top = &x->frames[x->depth];
+    return x->depth && x->pc == top->last && top->count != 1 ? top->first : (x->pc + 1) & PC_MASK;
+}
+
+// Whether `sequential` is that already.
+static inline int execute_decided(const Execute* x) {
+    return x->state == X_EXECUTE || x->state == X_MULTIPLY || x->state == X_LOOP;
+}
+
+// The next instruction that has an effect.
+static inline uint32_t execute_next(const Execute* x) { return x->taken ? x->instruction.flags & PC_MASK : x->pc; }
+
 static int execute_fetching(const Execute* x, uint32_t available, int stall) {
     uint32_t target = x->instruction.flags & 0xFFFF;
     return x->state == X_FETCH && !x->taken && (stall || (x->taken ? target : x->sequential) >= available);
@@ -149,7 +163,7 @@ static void execute_tick(Execute* x, const Instruction* program, const ExecuteIn
     if (jump) next = X_FETCH;
 
     uint32_t new_pc = pc, new_sequential = sequential;
-    if (state != X_FETCH && !waits) new_sequential = at_last && again ? top->first : (pc + 1) & PC_MASK;
+    if (state != X_FETCH && !waits) new_sequential = execute_following(x);
     if (taken) {
         next = low_present ? X_READ : X_FETCH;
         if (beyond_program || outside_loop) {

@@ -14,6 +14,7 @@ from sley.hw.core.matrix.element import ProcessingElement
 from sley.hw.core.matrix.multiplier import ecp5 as ecp5_multiplier
 from sley.hw.core.matrix.multiplier.assignment import Multiplier
 from sley.hw.core.matrix.multiplier.ecp5 import Ecp5Multiplier
+from sley.hw.testing.simulation.engine import QuickEngine
 
 ECP5 = Fpga(None, "ecp5")
 
@@ -37,7 +38,7 @@ def test_products(a_bits: int, b_bits: int) -> None:
             expected = [expected[1], a * held]
             await ctx.tick()
 
-    simulator = Simulator(dut)
+    simulator = Simulator(dut, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()
@@ -72,7 +73,7 @@ def test_a_crowded_block_is_always_enabled(kind: Multiplier, monkeypatch: pytest
 
     monkeypatch.setattr(ecp5_multiplier, "Instance", instance)
     element = ProcessingElement(preset("nano"), multiplier=kind)
-    simulator = Simulator(element.elaborate(ECP5))
+    simulator = Simulator(element.elaborate(ECP5), engine=QuickEngine)
 
     async def bench(ctx: Any) -> None:
         enables = set()

@@ -11,13 +11,14 @@ from sley.abi.config import preset
 from sley.hw.core.matrix.element import ProcessingElement
 from sley.hw.core.matrix.multiplier.assignment import Multiplier
 from sley.hw.core.matrix.multiplier.logic import LogicMultiplier
+from sley.hw.testing.simulation.engine import QuickEngine
 
 INT8 = range(-128, 128)
 NANO = preset("nano")
 
 
 def simulate(dut: Any, bench: Any) -> None:
-    simulator = Simulator(dut)
+    simulator = Simulator(dut, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

@@ -14,6 +14,7 @@ from sley.abi.config import preset
 from sley.hw.core.matrix.element import ProcessingElement
 from sley.hw.core.matrix.multiplier.assignment import Multiplier, multipliers
 from sley.hw.core.matrix.multiplier.pair import PairMultiplier
+from sley.hw.testing.simulation.engine import QuickEngine
 
 INT8 = range(-128, 128)
 ENDS = (-128, -127, -1, 0, 1, 127)
@@ -40,7 +41,7 @@ def check(inputs: Iterable[tuple[int, int, int, bool]]) -> None:
                 assert found == (expected[-4][0], expected[-5][1]), cycle
             await ctx.tick()
 
-    simulator = Simulator(dut)
+    simulator = Simulator(dut, engine=QuickEngine)
     simulator.add_clock(1e-6)
     simulator.add_testbench(bench)
     simulator.run()

@@ -3,10 +3,11 @@
 ``QuantizedConv`` and ``QuantizedMatMul`` take int8, weights of int8, a bias in int32 and a scale for each output, and
 give
 
-    saturate(round((sum(x · w) + bias) · scale))
+    saturate(round((sum(x · w) + bias) · scale) + zero point)
 
 as int8, rounded half to even, or the product with the scale as float32, where no QuantizeLinear follows. The bias holds
-what zero points amount to: that of x times the sum of the weights, and that of the result by the scale, rounded.
+what the zero point of x amounts to: it times the sum of the weights. Weights whose zero points take them out of int8
+are shifted, and ``RecentredSums`` behind the sums makes up for it.
 A Relu or Clip before the QuantizeLinear is a bound of the result, and a bias that is added is part of the bias. A
 quantised value that is added to a convolution is its residual: times a factor it is added before the result is rounded.
 """
@@ -20,11 +21,14 @@ import numpy as np
 
 from sley.runtime.networks.graph import Array, Network, Node, TensorType
 from sley.runtime.networks.passes.quantized.parameters import INT8, Integers, dequantizer, makers_of, quantizer
+from sley.runtime.networks.passes.quantized.weights import IntegerWeights, integer_weights
 
 OPERATORS = {"Conv": "QuantizedConv", "Gemm": "QuantizedMatMul", "MatMul": "QuantizedMatMul"}
 LARGEST_STEP = 0.25
-"""The largest scale of sums at which the zero point of a result may be part of the bias, as it is rounded to one of
-them: an eighth of a unit at the most is lost."""
+"""The largest scale of sums at which the zero point of a result with a residual may be part of the bias, as it is
+rounded to one of them: an eighth of a unit at the most is lost."""
+DEEPEST = (1 << 17) - 1
+"""The most products of a sum."""
 FLOAT = np.dtype(np.float32)
 
 
@@ -37,16 +41,18 @@ def fuse_products(network: Network) -> Network:
 
 @dataclass(frozen=True)
 class Product:
-    """An operator on integers while it is made. ``weights``: int8, of a convolution [outputs, channels, ...], else
-    [inputs, outputs]; ``sums``: of the weights of each output; ``unit``: what a sum of 1 stands for, of each output;
-    ``depth``: products of a sum; ``bias``: in reals."""
+    """An operator on integers while it is made. ``unit``: what a sum of 1 stands for, of each output; ``bias``: in
+    reals."""
 
     x: Integers
-    weights: Array
-    sums: Array
+    weights: IntegerWeights
     unit: Array
-    depth: int
     bias: Array
+
+    @property
+    def largest(self) -> int:
+        """The largest bias of int32 beside which no sum wraps."""
+        return (1 << 31) - 1 - (255 * 255 if self.weights.shifts.any() else 128 * 128) * self.weights.depth
 
 
 @dataclass(frozen=True)
@@ -102,26 +108,15 @@ class _Fusion:
             return None
         if node.attributes.get("alpha", 1.0) != 1 or node.attributes.get("beta", 1.0) != 1:
             return None
-        values = self.constants[w.name].astype(np.int64)
-        axis = None if w.axis is None else w.axis % values.ndim
-        zero = w.zero if axis is None else w.zero.reshape([-1 if n == axis else 1 for n in range(values.ndim)])
-        values = values - zero
-        convolution = node.operator == "Conv"
-        if values.ndim not in ((3, 4) if convolution else (2,)) or values.min() < -128 or values.max() > 127:
+        turned = bool(node.attributes.get("transB", 0))
+        weights = integer_weights(self.constants[w.name], w, node.operator == "Conv", turned)
+        if weights is None:
             return None
-        own = 0 if convolution or node.attributes.get("transB", 0) else 1
-        if axis not in (None, own):
+        unit = np.broadcast_to(x.scale * w.scale, (weights.outputs,))
+        bias = self._bias(node.inputs[2] if len(node.inputs) > 2 else "", weights.outputs)
+        if bias is None or weights.depth > DEEPEST or not (unit > 0).all():
             return None
-        outputs = values.shape[own]
-        if not convolution and own == 0:
-            values = values.T
-        sums = values.reshape(outputs, -1).sum(1) if convolution else values.sum(0)
-        unit = np.broadcast_to(x.scale * w.scale, (outputs,))
-        depth = values.size // outputs
-        bias = self._bias(node.inputs[2] if len(node.inputs) > 2 else "", outputs)
-        if bias is None or depth > (1 << 17) - 1 or not (unit > 0).all():
-            return None
-        return Product(x, np.ascontiguousarray(values.astype(np.int8)), sums, unit, depth, bias)
+        return Product(x, weights, unit, bias)
 
     def _bias(self, name: str, outputs: int) -> Array | None:
         """In reals; ``None`` if it is not known, or has another shape."""
@@ -147,7 +142,7 @@ class _Fusion:
             (follower,) = self.uses[nodes[-1].outputs[0]]
             if follower.operator in ("Add", "Sum") and (low, high) == (-np.inf, np.inf) and residual is None:
                 before = nodes[-1].outputs[0]
-                added = self._added(node, follower, before, len(product.unit))
+                added = self._added(node, follower, before, product.weights.outputs)
                 residual = self._residual(node, follower, before) if added is None else None
                 if added is None and residual is None:
                     break
@@ -211,44 +206,74 @@ class _Fusion:
         made, x, residual = behind.made, product.x, behind.residual
         real = product.bias if behind.bias is None else product.bias + behind.bias
         scale = (product.unit if made is None else product.unit / made.scale).astype(np.float32)
-        bias = np.rint(real / product.unit) - product.sums * int(x.zero)
-        relu = behind.low == 0
-        low, high = -128, 127
+        bias = np.rint(real / product.unit) - product.weights.sums * int(x.zero)
+        relu, low, high, zero = behind.low == 0, -128, 127, 0
         if made is not None:
-            zero = int(made.zero)
-            offset = zero - (0.0 if residual is None else float(residual.zero * residual.scale / made.scale))
-            if offset and scale.max() > LARGEST_STEP:
-                return None
-            bias = bias + np.rint(offset / scale.astype(np.float64))
-            low, high = (int(np.clip(np.rint(end / made.scale) + zero, -128, 127)) for end in (behind.low, behind.high))
-            relu = low == zero == 0
-            if relu and residual is None:
-                low = -128
-            if residual is not None and (low, high) != (-128, 127):
-                return None  # the sum has no bound but that of int8
-        if abs(bias).max(initial=0) > (1 << 31) - 1 - 16384 * product.depth:
+            low, high = (
+                int(np.clip(np.rint(end / made.scale) + made.zero, -128, 127)) for end in (behind.low, behind.high)
+            )
+            if residual is None:
+                zero = int(made.zero)
+                low = -128 if relu else low
+            else:
+                offset = float(made.zero) - float(residual.zero * residual.scale / made.scale)
+                if offset and scale.max() > LARGEST_STEP:
+                    return None
+                bias = bias + np.rint(offset / scale.astype(np.float64))
+                if (low, high) != (-128, 127) or product.weights.shifts.any():
+                    return None  # the sum has no bound but that of int8, and the residual is of exact sums
+        if abs(bias).max(initial=0) > product.largest:
             return None
         output = behind.output
-        names = [f"{output}.sums.{part}" for part in ("weights", "bias", "scale")]
-        factor = scale[:1].reshape(()) if (scale == scale[0]).all() else scale
-        self.constants |= dict(zip(names, (product.weights, bias.astype(np.int32), factor), strict=True))
-        attributes: dict[str, Any] = {"result": "float32" if made is None else "int8"}
-        if relu:
-            attributes["relu"] = 1
+        attributes: dict[str, Any] = {"result": "float32" if made is None else "int8", "relu": int(relu)}
+        if zero:
+            attributes["zero_point"] = zero
         if residual is not None:
             assert made is not None
-            attributes = {**attributes, "relu": 0, "residual_scale": float(np.float32(residual.scale / made.scale))}
+            attributes |= {"relu": 0, "residual_scale": float(np.float32(residual.scale / made.scale))}
+        bounded = (low, high) != (-128, 127)
+        result = f"{output}.unbounded" if bounded else output
+        nodes = self._integer_nodes(node, product, (bias.astype(np.int32), scale), attributes, (result, residual))
+        if bounded:
+            ends = f"{output}.low", f"{output}.high"
+            self.constants |= {ends[0]: np.array(low, np.int8), ends[1]: np.array(high, np.int8)}
+            self.types[result] = TensorType(INT8, None)
+            nodes.append(Node("Clip", (result, *ends), (output,), {}, node.name, node.version))
+        return nodes
+
+    def _integer_nodes(
+        self,
+        node: Node,
+        product: Product,
+        numbers: tuple[Array, Array],
+        attributes: dict[str, Any],
+        ends: tuple[str, Integers | None],
+    ) -> list[Node]:
+        """The operator on integers, or, with shifted weights, that for the sums and one behind it. ``numbers``: bias
+        and scale. ``ends``: the result, and the residual."""
+        (bias, scale), (output, residual), weights = numbers, ends, product.weights
+        operator, version = OPERATORS[node.operator], node.version
+        names = {part: f"{output}.sums.{part}" for part in ("weights", "shifts", "bias", "scale")}
+        self.constants |= {names["bias"]: bias, names["scale"]: scale}
+        outside: dict[str, Any] = {}
         if node.operator == "Conv":
-            attributes |= {name: value for name, value in node.attributes.items() if name != "relu"}
-            attributes["padding_value"] = int(x.zero)
-        inputs = (x.name, *names) if bias.any() else (x.name, names[0], "", names[2])
-        inputs += () if residual is None else (residual.name,)
-        if (low, high) == (-128, 127):
-            return [Node(OPERATORS[node.operator], inputs, (output,), attributes, node.name, node.version)]
-        bounds = f"{output}.low", f"{output}.high"
-        self.constants |= {bounds[0]: np.array(low, np.int8), bounds[1]: np.array(high, np.int8)}
-        self.types[f"{output}.unbounded"] = TensorType(INT8, None)
-        return [
-            Node(OPERATORS[node.operator], inputs, (f"{output}.unbounded",), attributes, node.name, node.version),
-            Node("Clip", (f"{output}.unbounded", *bounds), (output,), {}, node.name, node.version),
-        ]
+            outside = {name: value for name, value in node.attributes.items() if name != "relu"}
+            outside["padding_value"] = int(product.x.zero)
+        if weights.shifts.any():
+            groups = node.attributes.get("group", 1)
+            self.constants[names["weights"]] = weights.with_ones(groups)
+            self.constants[names["shifts"]] = weights.shifts.astype(np.int32)
+            self.types[f"{output}.sums"] = TensorType(np.dtype(np.int32), None)
+            of_sums = (f"{output}.sums", names["shifts"], names["bias"], names["scale"])
+            more = {**attributes, "groups": groups, "channels": 1 if outside else -1}
+            sums = {**outside, "result": "int32"}
+            return [
+                Node(operator, (product.x.name, names["weights"]), (f"{output}.sums",), sums, node.name, version),
+                Node("RecentredSums", of_sums, (output,), more, f"{node.name}.recentred", version),
+            ]
+        self.constants[names["weights"]] = weights.values
+        if (scale == scale[0]).all():
+            self.constants[names["scale"]] = scale[:1].reshape(())
+        added = () if residual is None else (residual.name,)
+        inputs = (product.x.name, names["weights"], names["bias"] if bias.any() else "", names["scale"], *added)
+        return [Node(operator, inputs, (output,), {**attributes, **outside}, node.name, version)]

@@ -1,7 +1,8 @@
 """uint8 becomes int8, 128 less, and so do zero points: integers stand for the same reals.
 
 The array multiplies int8 alone. Inputs and outputs of the network keep their type; the device holds them 128 less.
-What takes uint8 as numbers, and not as quantised reals, is refused: the device has no such type.
+Products and convolutions of integers less zero points see the same differences. What takes uint8 as numbers, and not as
+quantised reals, is refused: the device has no such type.
 """
 
 from __future__ import annotations
@@ -19,8 +20,22 @@ UINT8 = np.dtype(np.uint8)
 FLOAT_NUMBER, UINT8_NUMBER, INT8_NUMBER = 1, 2, 3
 """float32, uint8 and int8 in ONNX's numbers of types."""
 SHIFT = 128
-TAKE = (*MOVES, "QuantizedConv", "QuantizedMatMul", "QuantizedPool", "Region", "Clip")
+TAKE = (
+    *MOVES,
+    "QuantizedAttention",
+    "QuantizedConv",
+    "QuantizedMatMul",
+    "QuantizedPool",
+    "CentredMatMul",
+    "Region",
+    "Clip",
+)
 """Operators that take integers as they are; what this pass has made may come again, from a file."""
+PRODUCTS = {"ConvInteger": ((0, 2), (1, 3)), "MatMulInteger": ((0, 2), (1, 3)), "QLinearMatMul": ((0, 2), (3, 5))}
+"""Operators that take zero points off integers: places of both. QLinearMatMul is one of scales that the network
+computes."""
+QLINEAR_ZERO = 7
+"""The place of the zero point of QLinearMatMul's result."""
 
 
 def make_signed(network: Network) -> Network:
@@ -34,7 +49,8 @@ class _Signed:
     def __init__(self, network: Network) -> None:
         self.network = network
         self.constants, self.types = dict(network.constants), dict(network.types)
-        self.shifted = {name for name, type in network.inputs.items() if type.dtype == UINT8}
+        given = {name: type for name, type in network.inputs.items() if name not in network.constants}
+        self.shifted = {name for name, type in given.items() if type.dtype == UINT8}
         self.refused: list[str] = []
 
     def run(self) -> Network:
@@ -49,6 +65,12 @@ class _Signed:
             return self._quantize(node)
         if node.operator == "DequantizeLinear":
             return self._dequantize(node)
+        if node.operator == "DynamicQuantizeLinear":
+            for output in (node.outputs[0], *node.outputs[2:]):
+                self._shift(output)
+            return node
+        if node.operator in PRODUCTS and any(self._is_unsigned(name) for name in node.inputs if name):
+            return self._product(node)
         if not any(self._is_unsigned(name) for name in node.inputs):
             return node
         if node.operator == "Cast" and node.attributes["to"] == FLOAT_NUMBER:
@@ -74,7 +96,25 @@ class _Signed:
         if name in self.types:
             self.types[name] = TensorType(INT8, self.types[name].shape)
 
+    def _product(self, node: Node) -> Node:
+        """Integers and their zero points 128 less; without a zero point it is -128 then."""
+        inputs = [*node.inputs, *[""] * 4]
+        for number, (place, zero_place) in enumerate(PRODUCTS[node.operator]):
+            if self._is_unsigned(inputs[place]):
+                zero = inputs[zero_place]
+                signed = self._signed(zero) if zero else self._constant(node, f"zero{number}", np.array(-SHIFT, INT8))
+                inputs[place], inputs[zero_place] = self._signed(inputs[place]), signed
+        if node.operator == "QLinearMatMul" and self._is_unsigned(inputs[QLINEAR_ZERO]):
+            inputs[QLINEAR_ZERO] = self._signed(inputs[QLINEAR_ZERO])
+            self._shift(node.outputs[0])
+        while inputs and not inputs[-1]:
+            inputs.pop()
+        return replace(node, inputs=tuple(inputs))
+
     def _quantize(self, node: Node) -> Node:
+        if len(node.inputs) > 2 and node.inputs[2] in self.shifted:
+            self._shift(node.outputs[0])
+            return node
         zero = self.constants.get(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
         kind = node.attributes.get("output_dtype", 0) or UINT8_NUMBER
         if (zero is None and kind != UINT8_NUMBER) or (zero is not None and zero.dtype != UINT8):
@@ -91,6 +131,8 @@ class _Signed:
     def _dequantize(self, node: Node) -> Node:
         if not self._is_unsigned(node.inputs[0]):
             return node
+        if len(node.inputs) > 2 and node.inputs[2] in self.shifted:
+            return replace(node, inputs=(self._signed(node.inputs[0]), *node.inputs[1:]))
         zero = self.constants.get(node.inputs[2]) if len(node.inputs) > 2 and node.inputs[2] else None
         if zero is not None and zero.dtype == INT8:
             return node  # of a network that this pass has seen before
@@ -105,7 +147,7 @@ class _Signed:
         known = self.constants.get(name)
         if known is None or known.dtype != UINT8:
             return name
-        self.constants[f"{name}.signed"] = less(known)
+        self.constants[f"{name}.signed"] = np.asarray(less(known))
         return f"{name}.signed"
 
     def _constant(self, node: Node, part: str, value: Array) -> str:

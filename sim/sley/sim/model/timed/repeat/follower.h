@@ -1,15 +1,10 @@
 // What the program of a block does, without its time: registers, loops, and the transfers that it hands out.
 #pragma once
 
-#include "../chip.h"
+#include "labels.h"
 
 enum { TRANSFER_LOAD, TRANSFER_STORE, TRANSFER_UNITS };
 enum { TRANSFERS = 64 + UNIT_QUEUE };  // more than are on their way
-enum {
-    WINDOW_BYTES = 1 << WINDOW_BITS,
-    PLACES = WINDOW_BYTES < INTERLEAVE ? INTERLEAVE : WINDOW_BYTES,  // addresses alike modulo this are split alike
-    FIT = WINDOW_BYTES < INTERLEAVE ? WINDOW_BYTES : INTERLEAVE,     // no burst is split within so many
-};
 
 // A LOAD or STORE: its addresses are from `low` to before `high`, whose pages differ from physical ones in `difference`.
 typedef struct Transfer {
@@ -34,7 +29,9 @@ typedef struct Handed {
 enum { HANDED = 256 };  // that are known; a power of 2
 
 typedef struct Follower {
-    uint32_t registers[REGISTERS], lasts[LOOP_DEPTH + 2], counts[LOOP_DEPTH + 2], depth, skips;
+    uint32_t registers[REGISTERS], depth, skips;
+    Frame frames[LOOP_DEPTH + 2];
+    uint32_t pc;  // of the next effect
     uint32_t params[UNITS_BEHIND][PARAMS];
     Transfers transfers;
     Handed handed[UNITS_BEHIND][HANDED];
@@ -47,7 +44,6 @@ typedef struct Step {
     uint8_t state, outcome;
 } Step;
 
-enum { ROWS_TOGETHER = 1 << 30 };  // of a label of rows
 enum { STEP_TAKEN = 1, STEP_LAST = 2, STEP_AGAIN = 4 };
 
 static inline uint32_t physical(uint32_t address, uint32_t difference) { return address ^ difference << PAGE_BITS; }
@@ -64,78 +60,9 @@ static inline const Translation* tlb_holds(const Tlb* t, uint32_t context, uint3
 
 static inline uint32_t transfer_access(int unit) { return 1u << (unit == TRANSFER_STORE ? NEED_WRITE : NEED_READ); }
 
-// What timing can depend on of where bytes are that go behind others, which ended at `end`: whether they continue those, and
-// their place, of which only that in a bus beat counts if they fit in where bursts are split, and are split `alone`.
-static inline uint32_t place_label(uint32_t address, uint32_t bytes, int alone, uint32_t end) {
-    int fits = alone && (address & FIT - 1) + bytes <= FIT;
-    int continues = address >> LANE_BITS == (end + LANE_MASK) >> LANE_BITS;
-    return (fits ? address & LANE_MASK : PLACES | (address & PLACES - 1)) | (continues ? 2 * PLACES : 0);
-}
-
-// Whether all runs of a transfer are in the same place, and no run joins the next one.
-static inline int runs_alike(uint32_t bytes, uint32_t runs, uint32_t stride, uint32_t slabs, uint32_t stride2) {
-    return (runs == 1 || (stride != bytes && !(stride & PLACES - 1))) && (slabs == 1 || !(stride2 & PLACES - 1));
-}
-
 // The last transfer that a unit has taken, or the one `back` before it.
 static inline const Transfer* transfer_taken(const Transfers* t, int unit, uint32_t back) {
     return &t->known[unit][(t->taken[unit] - 1 - back) % TRANSFERS];
-}
-
-// Parameters of which no twin reads more than whether a SET of them is a fault.
-static inline int param_is_value(uint32_t param) {
-    return param == PARAM_FILL || param == PARAM_EXCHANGE || (param >= PARAM_SPLAT0 && param <= PARAM_SPLAT3) ||
-           param == PARAM_IOTA_BASE || param == PARAM_IOTA_ROW || param == PARAM_IOTA_LANE;
-}
-
-// What timing can depend on of the rows of the scratchpad from `low` to `high`: their bank, if they are in one.
-static inline uint32_t rows_label(uint32_t base, int64_t low, int64_t high) {
-    enum { BANK_ROWS = SCRATCHPAD_ROWS / SCRATCHPAD_BANKS };
-    int together = low >= 0 && high < SCRATCHPAD_ROWS && low / BANK_ROWS == high / BANK_ROWS;
-    return together ? ROWS_TOGETHER | (uint32_t)(low / BANK_ROWS) : base;
-}
-
-static inline uint32_t walk_label(const WalkJob* job) {
-    if (!job->rows || job->empty) return job->base;
-    int64_t low = job->base, high = job->base, left = job->rows;
-    for (int k = 0; k < 3 && left > 1; ++k) {
-        int64_t turns = k < 2 && job->counts[k] && job->counts[k] < left ? job->counts[k] : left;
-        int64_t span = (turns - 1) * job->strides[k];
-        *(span < 0 ? &low : &high) += span;
-        left = (left + turns - 1) / turns;
-    }
-    return rows_label(job->base, low, high);
-}
-
-static inline uint32_t weights_label(const uint32_t* p, const UnitCommand* c) {
-    return walk_label(&(WalkJob){c->a, c->c, {0, 0}, {p[PARAM_WEIGHT_STRIDE]}});
-}
-
-static inline uint32_t matmul_label(const uint32_t* p, const UnitCommand* c) {
-    WalkJob job = {c->a, c->c, {p[PARAM_ACT_COUNT], p[PARAM_ACT_COUNT2]}};
-    job.strides[0] = p[PARAM_ACT_STRIDE], job.strides[1] = p[PARAM_ACT_STRIDE2], job.strides[2] = p[PARAM_ACT_STRIDE3];
-    return walk_label(&job);
-}
-
-// The same of a LOAD, whose rows are in the order of its chunks.
-static inline uint32_t load_rows(const uint32_t* p, const UnitCommand* c) {
-    if (FLAG(LOAD_SPACE, c->flags) != SPACE_SCRATCHPAD) return c->b;
-    if (FLAG(LOAD_INTERLEAVE, c->flags) || FLAG(LOAD_TRANSPOSE, c->flags)) return c->b;
-    uint64_t turns[] = {p[PARAM_CHUNKS], (uint64_t)c->c + p[PARAM_PAD_RUNS], p[PARAM_COUNT2]};
-    int64_t strides[] = {(int32_t)p[PARAM_CHUNK_STRIDE], (int32_t)p[PARAM_LOCAL_STRIDE], (int32_t)p[PARAM_LOCAL_STRIDE2]};
-    int64_t low = c->b, high = c->b;
-    for (int k = 0; k < 3; ++k) {
-        if (!turns[k] || turns[k] > 1 << 17) return c->b;
-        int64_t span = (int64_t)(turns[k] - 1) * strides[k];
-        *(span < 0 ? &low : &high) += span;
-    }
-    return rows_label(c->b, low, high);
-}
-
-// What timing can depend on of the value of a SET.
-static inline uint32_t set_label(uint32_t unit, const UnitCommand* c) {
-    uint32_t param = FLAG(SET_PARAM, c->flags);
-    return param_is_value(param) ? set_is_bad(unit, param, c->a) : c->a;
 }
 
 // A LOAD or STORE is handed out; 0 if its time depends on more than its label.
@@ -194,15 +121,19 @@ static inline int follower_command(
     return sound;
 }
 
-// The effect of the instruction at `s->pc` in state `s->state` of the sequencer; 0 if no passage may have it.
+// The effect of the instruction at `s->pc` in state `s->state` of the sequencer; 0 if no passage may have it, or the program
+// is not there.
 static inline int follower_step(
     Follower* f, const Tlb* tlb, uint64_t bytes, uint32_t context, const Instruction* program, Step* s) {
     const Instruction* i = &program[s->pc % PROGRAM_WORDS];
     uint32_t* r = f->registers;
     uint32_t a = i->immediate == IMM_A ? i->imm : r[i->ra], b = i->immediate == IMM_B ? i->imm : r[i->rb];
-    int step = 0, sound = 1, last = f->depth && s->pc == f->lasts[f->depth];
+    Frame* top = &f->frames[f->depth];
+    int step = 0, sound = 1, last = f->depth && s->pc == top->last;
     s->outcome = 0;
+    if (s->pc != f->pc) return 0;
     if (s->state == X_LOOP) {
+        f->pc = (f->skips ? i->flags + 1 : s->pc + 1) & PC_MASK;
         if (!f->skips) ++f->depth;
         return f->depth <= LOOP_DEPTH;
     }
@@ -217,13 +148,14 @@ static inline int follower_step(
         step = 1;
     } else if (i->kind == KIND_BRANCH) {
         s->outcome = is_taken(i->op, a, b) ? STEP_TAKEN : 0;
+        f->pc = (s->outcome ? i->flags : s->pc + 1) & PC_MASK;
         sound = !last;
     } else if (i->kind == KIND_LOOP) {
         f->skips = !a;
         s->outcome = a ? 0 : STEP_TAKEN;
         sound = !last && f->depth < LOOP_DEPTH;
         if (!sound) return 0;
-        f->lasts[f->depth + 1] = i->flags & 0xFFFF & PC_MASK, f->counts[f->depth + 1] = a;
+        f->frames[f->depth + 1] = (Frame){s->pc + 1 & PC_MASK, i->flags & PC_MASK, a};
     } else if (i->kind == KIND_SYNC) {
         step = 1;
     } else if (i->kind == KIND_MULTIPLY) {
@@ -231,11 +163,14 @@ static inline int follower_step(
     } else {
         return i->kind == KIND_END;
     }
-    if (!step || !last) return sound;
+    if (!step) return sound;
+    f->pc = s->pc + 1 & PC_MASK;
+    if (!last) return sound;
     s->outcome |= STEP_LAST;
-    if (f->counts[f->depth] != 1) {
+    if (top->count != 1) {
         s->outcome |= STEP_AGAIN;
-        --f->counts[f->depth];
+        --top->count;
+        f->pc = top->first;
     } else {
         --f->depth;
     }
@@ -285,15 +220,15 @@ static inline void follower_reset(Follower* f) {
 // Registers and loops of the sequencer, from which on the program is followed.
 static inline void follower_read(Follower* f, const Execute* x) {
     memcpy(f->registers, x->registers, sizeof f->registers);
-    for (int k = 0; k < LOOP_DEPTH + 2; ++k) f->lasts[k] = x->frames[k].last, f->counts[k] = x->frames[k].count;
+    memcpy(f->frames, x->frames, sizeof f->frames);
     f->depth = x->depth;
     f->skips = x->skipped;
+    f->pc = execute_next(x);
 }
 
 // Whether the sequencer is where the follower says that it is.
 static inline int follower_agrees(const Follower* f, const Execute* x) {
-    int same = f->depth == x->depth && !memcmp(f->registers, x->registers, sizeof f->registers);
-    for (uint32_t k = 1; same && k <= f->depth; ++k)
-        same = f->lasts[k] == x->frames[k].last && f->counts[k] == x->frames[k].count;
-    return same;
+    int same = f->depth == x->depth && f->pc == execute_next(x);
+    same = same && !memcmp(f->registers, x->registers, sizeof f->registers);
+    return same && !memcmp(f->frames + 1, x->frames + 1, f->depth * sizeof *f->frames);
 }

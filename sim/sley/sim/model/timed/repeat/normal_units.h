@@ -220,6 +220,7 @@ static inline int sequencer_normal(Sequencer* s) {
         if (k > x->depth + 1) FORGET(x->frames[k]);
         x->frames[k].count = 0;
     }
+    if (execute_decided(x)) x->sequential = 0;  // says whether a loop goes on, which the program says in a passage's steps
     FORGET(x->command);
     return sound;
 }

@@ -61,8 +61,9 @@ static inline void counted_add(Counted* to, const Counted* more, int sign) {
 static inline int repeat_alone(const Chip* c) {
     const Sequencer* s = &c->cores[0].sequencer;
     int fetched = !s->l.start && !sequencer_stalls(s) && s->f.phase == FETCH_IDLE && !s->f.expects && !s->f.full;
-    return fetched && c->sleep.asleep && s->state == S_RUN && !s->abort && c->gateway.walker.state == WALKER_IDLE &&
-           c->reset_state == RESET_RUN && !c->cores[0].invalidate && !c->cores[0].forget;
+    int runs = s->state == S_RUN && s->x.state != X_IDLE && !s->abort;  // idle: it failed a cycle ago
+    return fetched && runs && c->sleep.asleep && c->gateway.walker.state == WALKER_IDLE && c->reset_state == RESET_RUN &&
+           !c->cores[0].invalidate && !c->cores[0].forget;
 }
 
 // A moment is due where the last 64 cycles were of a certain kind, so that what comes again is cut in the same places.

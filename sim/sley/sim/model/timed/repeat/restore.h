@@ -59,8 +59,9 @@ static inline int moment_restore(
     s->launch_word = live->sequencer.launch_word;
     s->launch_address = live->sequencer.launch_address;
     memcpy(s->x.registers, f->registers, sizeof s->x.registers);
-    for (uint32_t k = 1; k <= f->depth; ++k) s->x.frames[k].count = f->counts[k];
-    if (s->x.state == X_LOOP) s->x.frames[f->depth + 1].count = f->counts[f->depth + 1];
+    for (uint32_t k = 1; k <= f->depth; ++k) s->x.frames[k].count = f->frames[k].count;
+    if (s->x.state == X_LOOP) s->x.frames[f->depth + 1].count = f->frames[f->depth + 1].count;
+    if (execute_decided(&s->x)) s->x.sequential = execute_following(&s->x);
     core->launch = live->launch;
     core->values = live->values, core->model = live->model;
     core->path.beats = live->path.beats;

@@ -1,0 +1,84 @@
+"""Products of a page in the tile language against those of the hand-written plan, on one device."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import exp, log
+from random import Random
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+
+from sley.abi.types import ElementType
+from sley.runtime import Device, blas, tile
+from sley.runtime.device.types import numpy_type
+
+SIZES = (16, 33, 64, 100, 128, 200, 256, 384, 500)
+WHOLE = ((256, 256, 256), (512, 512, 512))
+
+
+@tile.kernel
+def product(
+    a: Any,
+    b: Any,
+    c: Any,
+    lanes: Any,
+    rows: Any = tile.choice(32, 64, 128, 256),
+    columns: Any = tile.choice(32, 64, 128, 256),
+    depth: Any = tile.choice(32, 64, 128),
+) -> None:
+    """c = a · b, sums as they are. ``lanes``: columns of a tile are a multiple."""
+    rows, depth = tile.even(a.shape[0], rows), tile.even(a.shape[1], depth)
+    columns = tile.even(b.shape[1], columns, lanes)
+    row, column = tile.block_id(1) * rows, tile.block_id(0) * columns
+    total = tile.zeros((rows, columns), tile.sums_of(a.dtype))
+    for k in range(0, a.shape[1], depth):
+        total = tile.dot(tile.load(a, (row, k), (rows, depth)), tile.load(b, (k, column), (depth, columns)), total)
+    tile.store(c, (row, column), total)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Cycles from doorbell to fence of a product, m by k by n, by hand and compiled. ``equal``: whether bits are."""
+
+    sizes: tuple[int, int, int]
+    dtype: ElementType
+    hand: int
+    compiled: int
+    equal: bool
+
+    @property
+    def share(self) -> float:
+        """By hand / compiled."""
+        return self.hand / self.compiled
+
+
+def compare(device: Device, count: int) -> list[Compared]:
+    """Two whole products and so many random ones, of all types of the array."""
+    random = Random(3)
+    sizes = [*WHOLE, *((random.choice(SIZES), random.choice(SIZES), random.choice(SIZES)) for _ in range(count))]
+    types = device.config.operand_types
+    return [_compared(device, size, dtype) for size in sizes for dtype in types]
+
+
+def mean(found: list[Compared]) -> float:
+    """The geometric mean of their shares."""
+    return exp(fmean(log(each.share) for each in found))
+
+
+def _compared(device: Device, sizes: tuple[int, int, int], dtype: ElementType) -> Compared:
+    m, k, n = sizes
+    random, kind = np.random.default_rng(m * k * n), numpy_type(dtype)
+    a, b = (device.array(random.integers(-4, 5, shape).astype(kind)) for shape in ((m, k), (k, n)))
+    sums = np.int32 if dtype is ElementType.INT8 else np.float32
+    by_hand, compiled = (device.empty((m, n), sums) for _ in range(2))
+    grid = product[lambda rows, columns: (tile.cdiv(n, columns), tile.cdiv(m, rows))]
+    cycles = []
+    for work in (lambda: blas.gemm(a, b, out=by_hand), lambda: grid(a, b, compiled, lanes=device.config.array)):
+        work()  # its program is in memory from here on
+        with device.stream.timed() as timing:
+            work()
+        cycles.append(timing.cycles)
+    equal = by_hand.numpy().tobytes() == compiled.numpy().tobytes()
+    return Compared(sizes, dtype, cycles[0], cycles[1], equal)
