@@ -113,3 +113,10 @@ def test_other_backends_are_not_watched(recwarn: pytest.WarningsRecorder) -> Non
     with torch.no_grad():
         torch.compile(lambda x: torch.nonzero(x) + 1, backend="eager", dynamic=False)(torch.ones(2))
     assert not [one for one in recwarn if issubclass(one.category, GraphBreak)]
+
+
+def test_a_convolution_of_steps_of_a_part() -> None:
+    """Each channel alone, of some of the channels that a layer makes, as in Mamba."""
+    torch.manual_seed(5)
+    wide, conv = torch.nn.Linear(4, 12), torch.nn.Conv1d(6, 6, 4, padding=3, groups=6)
+    agrees(lambda x: conv(wide(x).mT.chunk(2, 1)[0])[..., :5], torch.randn(2, 5, 4))

@@ -52,7 +52,7 @@ def conv1d(
     values = host(w)
     _check_axes("conv1d", x, values, 1)
     sides = padding if isinstance(padding, tuple) else (padding, padding)
-    image, taps = x.reshape(x.shape[0], 1, *x.shape[1:]), values.reshape(1, *values.shape)
+    image, taps = x[:, None], values.reshape(1, *values.shape)
     result = conv2d(
         image,
         taps,
