@@ -121,3 +121,18 @@ def test_its_products_are_counted(base: Device) -> None:
     made = compile_network(network("behind"), base, no_fold, precision="medium")
     (place,) = [place for place in made.places if place.node.operator == "Attention"]
     assert place.macs == 2 * HEADS * QUERIES * KEYS * 16
+
+
+@pytest.mark.parametrize("causal", [0, 1])
+def test_the_operator_itself(base: Device, causal: int) -> None:
+    """At precision "medium" one program, too, causal or not."""
+    made = network("none")
+    node = Node("Attention", ("q", "k", "v"), ("y",), {"scale": 0.25, "is_causal": causal}, "", 23)
+    whole = made.with_nodes([node])
+    given = arrays(made)
+    found = compile_network(whole, base, no_fold, precision="medium")
+    assert any("attention" in launch.program.name for launch in found.graph.launches)
+    powers = np.exp(0.25 * (given["q"].astype(np.float64) @ given["k"].swapaxes(-1, -2)))
+    powers = np.tril(powers) if causal else powers
+    wanted = powers / powers.sum(-1, keepdims=True) @ given["v"]
+    np.testing.assert_allclose(found(*given.values())["y"], wanted, atol=5e-2)

@@ -73,12 +73,15 @@ def attention(
 def _fused(c: Compilation, node: Node, arrays: list[Buffer]) -> Buffer:
     """Attention that was products and a softmax. At precision "medium" products round their operands to bfloat16, and
     so does the one program that does all of it, its result, too."""
-    kind, scale = node.attributes.get(RESULT, FP32), node.attributes["scale"]
+    kind = node.attributes.get(RESULT, FP32)
+    causal, scale = bool(node.attributes.get("is_causal", 0)), node.attributes.get("scale")
     if c.precision == "medium" and in_one_program(*arrays):
         arrays = [array if array.dtype == BF16 else nn.cast(array, BF16, stream=c.stream) for array in arrays]
     else:
         arrays = [array if array.dtype == FP32 else nn.cast(array, FP32, stream=c.stream) for array in arrays]
-    result = nn.scaled_dot_product_attention(*arrays, scale=scale, precision=c.precision, stream=c.stream)
+    result = nn.scaled_dot_product_attention(
+        *arrays, causal=causal, scale=scale, precision=c.precision, stream=c.stream
+    )
     return result if result.dtype == kind else nn.cast(result, kind, stream=c.stream)
 
 

@@ -1,38 +1,48 @@
-"""Attention in steps becomes one operator: a product with transposed keys, a factor, a softmax, a product with values.
-
-Frameworks export softmax(scale · q · k^T) · v as products and what is between them, with the factor in front of the
-product, behind it, or half of it on each of its operands. Masks stay in steps.
+"""Attention in steps becomes one operator, and is marked where it is one: a product with transposed keys, a softmax and
+a product with values, of float32 and without a mask, and factors in front of the first product or behind it.
 """
 
 from __future__ import annotations
 
-import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sley.runtime.networks.graph import Array, Network, Node, TensorType
+from sley.runtime.networks.passes.attention_forms import FoundAttention, attentions_of
 from sley.runtime.networks.passes.unused import leave_out_unused
 
 FUSED = "fused"
-"""The attribute of such an operator: at precision "medium" it takes bfloat16, as its products did."""
-FACTORS = ("Mul", "Div")
+"""The attribute of such an operator: at precision "medium" it takes bfloat16, as its products would."""
 Shape = tuple[int, ...]
+Types = Mapping[str, TensorType]
 
 
 def fuse_attention(network: Network) -> Network:
     """Runs the pass."""
-    uses, constants, types = network.uses(), dict(network.constants), dict(network.types)
+    constants, types = dict(network.constants), {**network.inputs, **network.types}
     makers = {name: node for node in network.nodes for name in node.outputs}
     replaced: dict[str, list[Node]] = {}
-    for node in network.nodes:
-        found = _found(network, node, makers, uses)
-        if found is not None:
-            replaced[node.outputs[0]] = found.nodes(node, constants, types)
-    if not replaced:
+    for found in attentions_of(network):
+        if found.mask or found.heads is not None:
+            continue
+        last = found.nodes[-1]
+        if not found.turned:
+            replaced[found.output] = [_marked(last, types)]
+        elif (fused := _fused(found, makers, types)) is not None:
+            replaced[found.output] = fused.nodes(last, constants, types)
+    if all(nodes == [makers[name]] for name, nodes in replaced.items()):
         return network
     nodes = [new for node in network.nodes for new in replaced.get(node.outputs[0], [node])]
     return leave_out_unused(replace(network.with_nodes(nodes, constants), types=types))
+
+
+def _marked(node: Node, types: Types) -> Node:
+    """ONNX's operator, of float32 and four axes."""
+    alike = all(name in types and _is_float(name, types) for name in node.inputs[:3])
+    alike = alike and all(len(_shape(name, types)) == 4 for name in node.inputs[:3])
+    return replace(node, attributes={**node.attributes, FUSED: 1}) if alike else node
 
 
 @dataclass(frozen=True)
@@ -63,7 +73,7 @@ class _Attention:
         own = name if len(self.result) == 4 else f"{name}.heads"
         made.append(Node("Attention", tuple(inputs), (own,), attributes, last.name, 23))
         if own != name:
-            types[own] = TensorType(np.dtype(np.float32), _of_four(self.result))
+            types[own] = TensorType(types[self.arrays[0]].dtype, _of_four(self.result))
             reshaped(own, self.result, name)
         return made
 
@@ -72,66 +82,26 @@ def _of_four(shape: Shape) -> Shape:
     return (1,) * (4 - len(shape)) + shape
 
 
-def _found(network: Network, last: Node, makers: dict[str, Node], uses: dict[str, list[Node]]) -> _Attention | None:
-    """The attention that a product ends, if it is one."""
-    softmax = makers.get(last.inputs[0]) if last.operator == "MatMul" and len(last.inputs) == 2 else None
-    if softmax is None or softmax.operator != "Softmax" or not network.alone(softmax.outputs[0], uses):
+def _fused(found: FoundAttention, makers: dict[str, Node], types: Types) -> _Attention | None:
+    """Attention in steps whose keys are rows of some array, of types and shapes that are known."""
+    keys = _turned_back(found.k, makers, types)
+    q, turned, v = (_shape(name, types) for name in (found.q, found.k, found.v))
+    if keys is None or any(len(shape) not in (3, 4) for shape in (q, turned, v)):
         return None
-    scores, behind = _without_factors(network, softmax.inputs[0], makers, uses)
-    product, shape = makers.get(scores), _shape(network, scores)
-    if product is None or product.operator != "MatMul" or len(product.inputs) != 2 or not network.alone(scores, uses):
+    if q[:-2] != turned[:-2] or v[:-1] != (*q[:-2], turned[-1]) or turned[-2] != q[-1]:
         return None
-    if shape is None or len(shape) not in (3, 4) or softmax.attributes.get("axis", -1) not in (-1, len(shape) - 1):
+    if not all(_is_float(name, types) for name in (found.q, keys, found.v)):
         return None
-    queries, before = _without_factors(network, product.inputs[0], makers, uses)
-    turned, beside = _without_factors(network, product.inputs[1], makers, uses)
-    keys, values = _turned_back(network, turned, makers), last.inputs[1]
-    of_queries, of_turned, of_values = (_shape(network, name) for name in (queries, turned, values))
-    if keys is None or of_queries is None or of_turned is None or of_values is None:
-        return None
-    if (*of_queries[:-1], of_turned[-1]) != shape or of_values[:-1] != (*shape[:-2], shape[-1]):
-        return None
-    scale = behind * before * beside
-    if scale <= 0 or any(network.types[name].dtype != np.float32 for name in (queries, keys, values)):
-        return None
-    shapes = of_queries, (*of_turned[:-2], of_turned[-1], of_turned[-2]), of_values
-    result = (*shape[:-1], of_values[-1])
-    return _Attention((queries, keys, values), shapes, result, scale)
+    scale = 1.0 if found.scale is None else found.scale
+    k = (*turned[:-2], turned[-1], turned[-2])
+    return _Attention((found.q, keys, found.v), (q, k, v), (*q[:-1], v[-1]), scale)
 
 
-def _without_factors(
-    network: Network, name: str, makers: dict[str, Node], uses: dict[str, list[Node]]
-) -> tuple[str, float]:
-    """What an array is, times a number, and that number."""
-    factor = 1.0
-    while True:
-        node = makers.get(name)
-        if node is None or node.operator not in FACTORS or not network.alone(name, uses):
-            return name, factor
-        known = [number for number, value in enumerate(node.inputs) if _number(network, value) is not None]
-        if not known or (node.operator == "Div" and known != [1]):
-            return name, factor
-        number = _number(network, node.inputs[known[0]])
-        assert number is not None
-        factor *= number if node.operator == "Mul" else 1 / number
-        name = node.inputs[1 - known[0]]
-
-
-def _number(network: Network, name: str) -> float | None:
-    """The only element of a constant of floats that is neither 0 nor an end."""
-    value = network.constants.get(name)
-    if value is None or value.size != 1 or value.dtype != np.float32:
-        return None
-    number = float(value.reshape(()))
-    return number if number and math.isfinite(number) else None
-
-
-def _turned_back(network: Network, name: str, makers: dict[str, Node]) -> str | None:
+def _turned_back(name: str, makers: dict[str, Node], types: Types) -> str | None:
     """The array whose last two axes are exchanged in this one, behind a reshape of the axes in front of them."""
-    shape, node = _shape(network, name), makers.get(name)
-    if node is not None and node.operator == "Reshape" and shape is not None:
-        inner = _shape(network, node.inputs[0])
-        if inner is None or inner[-2:] != shape[-2:]:
+    node = makers.get(name)
+    if node is not None and node.operator == "Reshape":
+        if _shape(node.inputs[0], types)[-2:] != _shape(name, types)[-2:]:
             return None
         node = makers.get(node.inputs[0])
     if node is None or node.operator != "Transpose":
@@ -141,8 +111,12 @@ def _turned_back(network: Network, name: str, makers: dict[str, Node]) -> str | 
     return node.inputs[0] if rank > 1 and order == [*range(rank - 2), rank - 1, rank - 2] else None
 
 
-def _shape(network: Network, name: str) -> Shape | None:
-    type = network.types.get(name, network.inputs.get(name))
-    if type is None or type.shape is None or not all(isinstance(size, int) for size in type.shape):
-        return None
-    return tuple(int(size) for size in type.shape if isinstance(size, int))
+def _is_float(name: str, types: Types) -> bool:
+    return types[name].dtype == np.float32
+
+
+def _shape(name: str, types: Types) -> Shape:
+    """The shape of a value, if all of it is known; else none at all."""
+    shape = types[name].shape if name in types else None
+    known = tuple(size for size in shape or () if isinstance(size, int))
+    return known if shape is not None and len(known) == len(shape) else ()
