@@ -27,7 +27,8 @@ def doubled(x: Any, out: Any, rows: int, columns: int) -> None:
     """Each round stores."""
     for row in range(0, x.shape[0], rows):
         place = row, tile.block_id() * columns
-        tile.store(out, place, (tile.load(x, place, (rows, columns)) * 2.0).to(out.dtype))
+        values = tile.load(x, place, (rows, columns)).to(np.float32)
+        tile.store(out, place, (values * 2.0).to(out.dtype))
 
 
 @tile.kernel
@@ -36,7 +37,7 @@ def summed(x: Any, out: Any, rows: int, columns: int) -> None:
     for row in range(0, x.shape[0], rows):
         total = tile.zeros((rows, columns))
         for column in range(0, x.shape[1], columns):
-            total = total + tile.load(x, (row, column), (rows, columns))
+            total = total + tile.load(x, (row, column), (rows, columns)).to(np.float32)
         tile.store(out, (row, 0), total.max(1).to(out.dtype))
 
 

@@ -19,7 +19,7 @@ from sley.abi.transport import Transport
 from sley.driver import Driver, SleyError
 from sley.runtime import Device, blas
 from sley.runtime.errors import KernelError
-from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.operations import RoomError
 from sley.sim.engines.options import default_engine, parse_options
 from sley.sim.engines.timed import TimedTransport
 from sley.sim.testing.paired_transport import PairedTransport
@@ -171,7 +171,7 @@ def kernels(config: ChipConfig, timing: dict[str, str], seeds: range) -> int:
         transport, repeating = pair(config, timing, seed)
         with Driver(transport) as driver:
             transport.driver = driver
-            with suppress(KernelError, TileError):
+            with suppress(KernelError, RoomError):
                 looping_kernels.launch(Device(driver), seed)
             left_out += repeating.repeated[0]
     return left_out
