@@ -135,6 +135,20 @@ def test_joined_rounds_are_faster() -> None:
         assert timing.cycles < 1.05 * 256**3 / 256, "each of 16 blocks waited for its first loads"
 
 
+@pytest.mark.parametrize("depth", [32, 64])
+def test_blocks_that_wait_for_the_one_before(base: Device, depth: int) -> None:
+    """A load of the next block waits for a store, which waits for a load behind it."""
+    random = Random(depth)
+    arrays = {
+        "a": numbers(random, 48, 200),
+        "b": numbers(random, 200, 80),
+        "x": numbers(random, 48, 80, dtype=np.float32),
+    }
+    arrays["c"] = numbers(random, 64, 80, dtype=np.float32)
+    constants = {"rows": 16, "depth": depth, "more": True}
+    agree(base, partial(chained.function, types_of(arrays), constants, (3, 1, 1)), arrays, tile.Schedule())
+
+
 @pytest.mark.some(12)
 @pytest.mark.parametrize("seed", range(80))
 def test_random_loops(base: Device, seed: int) -> None:
