@@ -274,16 +274,19 @@ def _launch(
     size, kept = plan.inner[2 + plan.axis].size, plan.inner[3 - plan.axis].size
     along = tile_along(size, plan.axis, config.array)
     narrow = sum(array.dtype not in (FP32, np.dtype(np.int32)) for array in every)
-    wide = 2 * (len(every) - narrow) + TILES
-    room = min(config.scratchpad_rows // (2 * max(narrow, 1)), config.accumulator_rows // wide)
+    places = config.scratchpad_rows // (2 * max(narrow, 1))
+    wide = 2 * (len(every) - narrow)
+    rooms = [min(places, config.accumulator_rows // max(wide + more, 1)) for more in TILES]
     if plan.axis == 1:
-        rows, columns = max(room // -(-along // config.array), 1), along
-        rows = min(rows, kept)
-        grid = (1, -(-kept // rows), plan.inner[1].size)
+        chunks = -(-along // config.array)
+        rows, columns = tile.choice(*(min(max(room // chunks, 1), kept) for room in rooms)), along
     else:
-        rows, columns = along, max(room // along, 1) * config.array
-        columns = min(columns, kept)
-        grid = (-(-kept // columns), 1, plan.inner[1].size)
+        rows, columns = along, tile.choice(*(min(max(room // along, 1) * config.array, kept) for room in rooms))
+
+    def grid(rows: int, columns: int) -> tuple[int, int, int]:
+        blocks = -(-kept // (rows if plan.axis == 1 else columns))
+        return (1, blocks, plan.inner[1].size) if plan.axis == 1 else (blocks, 1, plan.inner[1].size)
+
     for index in product(*(range(axis.size) for axis in plan.outer)):
         views = []
         for number, array in enumerate(every):
@@ -295,5 +298,6 @@ def _launch(
         )
 
 
-TILES = 8
-"""Tiles of fp32 that the functions of an operator have room for, besides arrays."""
+TILES = (0, 2, 4, 8)
+"""Tiles of fp32 that the functions of an operator may take besides arrays, from which the compiler chooses: the fewer,
+the larger are those of arrays."""
