@@ -106,8 +106,7 @@ class _Cost:
         rounds = self.early.get(op, rounds_of(op))
         each = rounds.ops[rounds.front : len(rounds.ops) - rounds.back]
         body, count = self.block(each), rounds.count
-        places = {when for op, when in zip(rounds.ops, rounds.segments, strict=True) if op in rounds.ahead}
-        more = len(places) * LATER + (len(rounds.loops) - 1) * JOINED
+        more = sum(lead > 0 for _, lead in rounds.parts) * LATER + (len(rounds.loops) - 1) * JOINED
         body.busy["SEQUENCER"] += (ROUND + more) * INSTRUCTION
         turns = [
             -(-(last - first) // buffer.slots)
@@ -150,11 +149,10 @@ class _Cost:
     def _starved(self, rounds: Rounds) -> int:
         """How long a product ahead and what the vector unit makes of it take, where that writes to a bank of the sums
         of the products behind, which leave it no cycle for that, so that it comes behind them; by slots."""
-        parts = {
-            segment: [op for op, when in zip(rounds.ops, rounds.segments, strict=True) if when is segment]
+        first, made, last = (
+            [op for op, when in zip(rounds.ops, rounds.segments, strict=True) if when is segment]
             for segment in (Segment.PRODUCTS_AHEAD, Segment.AHEAD, Segment.BEHIND)
-        }
-        first, made, last = parts.values()
+        )
         last = [op for op in last if op.name == "dot"]
         made = [op for op in made if op.name in UNITS]
         banks = [(value, dot.result) for dot in last for op in made for value in op.results]

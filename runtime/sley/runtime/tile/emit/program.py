@@ -22,7 +22,7 @@ from sley.runtime.tile.emit.transposes import emit_transpose
 from sley.runtime.tile.ir import Block, Function, Op
 from sley.runtime.tile.operations import LOADS, STORES, UNITS, TileError
 from sley.runtime.tile.passes.order import Channel, Order
-from sley.runtime.tile.passes.rounds import Rounds, Segment, Turn
+from sley.runtime.tile.passes.rounds import Rounds, Turn
 from sley.runtime.tile.types import IndexType
 
 INNER_LOOPS = {"dot": 2, "chain": 1, "fold": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1, "spread": 0}
@@ -157,8 +157,11 @@ class Emitter:
                 k.mov(end, op.attributes["lower"] + op.attributes["step"] * op.attributes["count"])
                 repeated.enter_context(k.while_(registers[variable_of(op)], "!=", end))
             self.loops += rounds.loops
-            for segment in Segment:
-                self._segment(order, semaphores, segment, left)
+            for ops, lead in rounds.parts:
+                if lead and left is not None:
+                    self._later(order, semaphores, ops, lead, left)
+                else:
+                    self._some(order, semaphores, ops)
             del self.loops[-len(rounds.loops) :]
             with ExitStack() as stack:
                 ends = []
@@ -177,33 +180,22 @@ class Emitter:
         """What is issued ahead for the first rounds."""
         rounds = order.rounds
         for before in range(rounds.lead, 0, -1):
-            for segment in Segment:
-                inside = self._inside(rounds, segment)
-                lead = max((rounds.ahead.get(op, 0) for op in inside), default=0)
+            for ops, lead in rounds.parts:
                 if before <= lead:
                     with self.room.later(rounds.loops, lead - before) if before < lead else nullcontext():
-                        self._some(order, semaphores, inside, lead - before)
+                        self._some(order, semaphores, ops, lead - before)
 
-    def _segment(
-        self, order: Order, semaphores: dict[Channel, Semaphore], segment: Segment, left: Register | None
+    def _later(
+        self, order: Order, semaphores: dict[Channel, Semaphore], which: Container[Op], lead: int, left: Register
     ) -> None:
-        """Operations of a round, or of a later one, if there is one. ``left``: how many rounds there are."""
-        k, rounds = self.k, order.rounds
-        inside = self._inside(rounds, segment)
-        lead = max((rounds.ahead.get(op, 0) for op in inside), default=0)
-        if not lead or left is None:
-            self._some(order, semaphores, inside)
-            return
-        end = k.label("no later round")
+        """Operations of a later round, if there is one. ``left``: how many rounds there are from this one on."""
+        k, end = self.k, self.k.label("no later round")
         with k.scratch("lead") as (register,):
             k.mov(register, lead + 1)
             k.branch(Code.BLT, left, register, end)
-        with self.room.parameters.branch(), self.room.later(rounds.loops, lead):
-            self._some(order, semaphores, inside)
+        with self.room.parameters.branch(), self.room.later(order.rounds.loops, lead):
+            self._some(order, semaphores, which)
         k.place(end)
-
-    def _inside(self, rounds: Rounds, segment: Segment) -> set[Op]:
-        return {op for op, when in zip(rounds.ops, rounds.segments, strict=True) if when is segment}
 
 
 def _depth(op: Op) -> int:

@@ -89,6 +89,15 @@ class Rounds:
                 found.append(Segment.BEHIND if product else Segment.BEFORE)
         return found
 
+    @cached_property
+    def parts(self) -> list[tuple[frozenset[Op], int]]:
+        """In the order in which they are issued, operations, and by how many rounds all of them are ahead."""
+        found = []
+        for segment in Segment:
+            ops = frozenset(op for op, when in zip(self.ops, self.segments, strict=True) if when is segment)
+            found.append((ops, max((self.ahead.get(op, 0) for op in ops), default=0)))
+        return found
+
 
 def rounds_of(loop: Op) -> Rounds:
     """Those of one loop."""
