@@ -88,3 +88,13 @@ def kernel_agrees(
     bound.apply_defaults()
     known = {name: value for name, value in bound.arguments.items() if name not in arrays}
     return agree(device, lambda: kernel.function(types_of(arrays), known, grid), arrays)
+
+
+Drawn = tuple[Kernel, Arrays, dict[str, Any], tuple[int, int, int], int]
+"""A random case: a kernel, its arrays and constants, the grid, and most slots of a tile."""
+
+
+def drawn_agrees(device: Device, case: Drawn) -> None:
+    """The same of a random case."""
+    kernel, arrays, constants, grid, buffer = case
+    agree(device, lambda: kernel.function(types_of(arrays), constants, grid), arrays, Schedule(buffer=buffer))

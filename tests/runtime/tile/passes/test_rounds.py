@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from tile_agreement import agree, types_of
+from tile_agreement import agree, drawn_agrees, types_of
 
 from sley.abi.config import preset
 from sley.runtime import Device, tile
@@ -153,8 +153,7 @@ def test_blocks_that_wait_for_the_one_before(base: Device, depth: int) -> None:
 @pytest.mark.parametrize("seed", range(80))
 def test_random_loops(base: Device, seed: int) -> None:
     """On the model, and by the checker of races and deadlocks."""
-    kernel, arrays, constants, grid, buffer = drawn(seed)
-    agree(base, partial(kernel.function, types_of(arrays), constants, grid), arrays, tile.Schedule(buffer=buffer))
+    drawn_agrees(base, drawn(seed))
 
 
 def test_enough_of_them_are_joined() -> None:
@@ -166,6 +165,4 @@ def test_enough_of_them_are_joined() -> None:
 def test_random_loops_on_the_gateware() -> None:
     with Device.open("fast:base?memory=4M") as device:
         for seed in range(80, 110):
-            kernel, arrays, constants, grid, buffer = drawn(seed)
-            function = partial(kernel.function, types_of(arrays), constants, grid)
-            agree(device, function, arrays, tile.Schedule(buffer=buffer))
+            drawn_agrees(device, drawn(seed))

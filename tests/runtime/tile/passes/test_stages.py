@@ -1,13 +1,12 @@
 """Loops in stages: the vector unit's work between two products is issued a round ahead, and bits stay the same."""
 
-from functools import partial
 from random import Random
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
-from tile_agreement import agree, types_of
+from tile_agreement import drawn_agrees, types_of
 
 from sley.abi.config import preset
 from sley.runtime import Device, tile
@@ -129,9 +128,7 @@ def test_what_is_ahead(rounded: bool) -> None:
 @pytest.mark.parametrize("seed", range(60))
 def test_random_loops(base: Device, seed: int) -> None:
     """On the model, and by the checker of races and deadlocks."""
-    kernel, arrays, constants, grid, buffer = drawn(seed)
-    function = partial(kernel.function, types_of(arrays), constants, grid)
-    agree(base, function, arrays, tile.Schedule(buffer=buffer))
+    drawn_agrees(base, drawn(seed))
 
 
 def test_enough_of_them_are_staged() -> None:
@@ -143,6 +140,4 @@ def test_enough_of_them_are_staged() -> None:
 def test_random_loops_on_the_gateware() -> None:
     with Device.open("fast:base?memory=4M") as device:
         for seed in range(60, 80):
-            kernel, arrays, constants, grid, buffer = drawn(seed)
-            function = partial(kernel.function, types_of(arrays), constants, grid)
-            agree(device, function, arrays, tile.Schedule(buffer=buffer))
+            drawn_agrees(device, drawn(seed))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import torch
@@ -65,12 +66,12 @@ def name_breaks(backend: Callable[..., Any]) -> None:
 
 def _compilation() -> dict[str, Any] | None:
     """What Dynamo knows of the function that it compiles now: the variables of its ``_compile``."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and (frame.f_code.co_name, frame.f_code.co_filename) != (
         "_compile",
         convert_frame.__file__,
     ):
-        frame = frame.f_back  # type: ignore[assignment]
+        frame = frame.f_back
     return None if frame is None else frame.f_locals
 
 

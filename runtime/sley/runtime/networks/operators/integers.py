@@ -207,11 +207,12 @@ class _Window:
 
     def convolve(self, view: Buffer, taps: Any, groups: int, outside: int, c: Compilation) -> Buffer:
         """Of images with channels last, and taps [..., channels, outputs]."""
-        more: Any = {"groups": groups, "padding_value": outside, "stream": c.stream}
+        more: Any = {"stride": self.steps, "padding": self.pads, "dilation": self.spreads}
+        run: Any = nn.conv2d
         if len(self.sizes) == 1:
-            steps: Any = {"stride": self.steps[0], "padding": self.pads[0], "dilation": self.spreads[0]}
-            return nn.conv1d(view, taps, **steps, **more)
-        return nn.conv2d(view, taps, stride=self.steps, padding=self.pads, dilation=self.spreads, **more)  # type: ignore[arg-type]
+            run, more = nn.conv1d, {name: sizes[0] for name, sizes in more.items()}
+        result: Buffer = run(view, taps, **more, groups=groups, padding_value=outside, stream=c.stream)
+        return result
 
     def inside(self, weights: Any) -> Any:
         """For each place of the result, [..., outputs]: weights [outputs, ...] of taps inside the image, added."""
