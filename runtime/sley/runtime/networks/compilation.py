@@ -24,13 +24,14 @@ from sley.runtime.networks.file import save_network
 from sley.runtime.networks.graph import Array, Network, Node, TensorType
 from sley.runtime.networks.macs import Place, macs_of
 from sley.runtime.networks.memory import MemoryUse, plan_memory
-from sley.runtime.networks.passes.constants import Fold, on_host
+from sley.runtime.networks.passes.constants import Fold, draws, on_host
 from sley.runtime.networks.passes.narrow import RESULT, narrow
 from sley.runtime.networks.passes.order import optimised
 from sley.runtime.networks.passes.quantized.signed import less, more
 from sley.runtime.networks.passes.shuffles import EXACT
 from sley.runtime.networks.passes.unused import leave_out_unused
 from sley.runtime.networks.registry import OWN, Handler, UnsupportedOperator, handlers
+from sley.runtime.networks.seeds import Seeds
 
 Value = Buffer | Array
 STORED = {np.dtype(np.int64): np.dtype(np.int32), np.dtype(np.uint32): np.dtype(np.int32)}
@@ -65,7 +66,7 @@ class Compilation:
     Attributes
     ----------
     device, stream: where it runs. precision: of products of float32, as in ``nn.matmul``. known_values: what was
-        computed on the host. places: operators that made launches.
+        computed on the host. places: operators that made launches. seeds: of operators that draw random numbers.
     """
 
     def __init__(
@@ -76,10 +77,11 @@ class Compilation:
         fold: Fold,
         precision: str,
         operators: Mapping[str, Handler],
+        seeds: Seeds,
     ) -> None:
         self._handlers = handlers() | {OWN + name: handler for name, handler in operators.items()}
         self.network, self.device, self.stream, self.precision = network, device, stream, precision
-        self._fold = fold
+        self._fold, self.seeds = fold, seeds
         self.known_values: dict[str, Array] = {}
         self.places: list[Place] = []
         self._uploaded: dict[int, tuple[Array, Buffer]] = {}
@@ -175,7 +177,7 @@ class CompiledNetwork:
     Attributes
     ----------
     network: what it is made of. inputs, outputs: device arrays by name. graph: the launches. memory: bytes of arrays.
-    places: operators that have launches, in their order.
+    places: operators that have launches, in their order. seeds: of random operators; a launch draws new ones.
     """
 
     def __init__(
@@ -186,8 +188,10 @@ class CompiledNetwork:
         stream: Stream,
         memory: MemoryUse,
         places: Sequence[Place],
+        seeds: Seeds,
     ) -> None:
         self.network, self.graph, self.stream, self.memory, self.places = network, graph, stream, memory, places
+        self.seeds = seeds
         self.inputs, self.outputs = ends
 
     def __call__(self, *values: Any, **named: Any) -> dict[str, Array]:
@@ -213,6 +217,8 @@ class CompiledNetwork:
 
     def launch(self) -> None:
         """Submits the work; returns before it is done."""
+        if self.seeds.count:
+            self.seeds.array.write(self.seeds.drawn())
         if len(self.graph):
             self.graph.launch()
 
@@ -236,6 +242,7 @@ def compile_network(
     precision: str = "highest",
     operators: Mapping[str, Handler] | None = None,
     stream: Stream | None = None,
+    draw: Callable[[], int] | None = None,
 ) -> CompiledNetwork:
     """The network for inputs of these shapes, and for some that are known already.
 
@@ -246,6 +253,7 @@ def compile_network(
     precision: of products of float32: "highest", "high" or "medium", as in ``nn.matmul``.
     operators: what does operators of these names, in place of what Sley has for them, or of a domain of their own,
         ``"domain.Name"``; each takes and gives what a function with ``registry.operator`` does. No pass fuses them.
+    draw: gives a seed for each random operator of a run, as in ``Seeds``.
 
     Raises ``UnsupportedOperator`` that lists everything that is missing, ``ShapeMismatch``, ``UnsupportedType``,
     ``BadRequest`` for names of ``operators`` that the network does not have.
@@ -264,7 +272,8 @@ def compile_network(
         inputs[name] = input_array(device, shape, kind, name in images)
     values |= inputs
     narrowed = narrow(network) if precision == "medium" else network
-    compilation = Compilation(narrowed, device, run, fold, precision, operators or {})
+    seeds = Seeds(device, sum(map(draws, narrowed.nodes)), draw)
+    compilation = Compilation(narrowed, device, run, fold, precision, operators or {}, seeds)
     with run.capture() as graph:
         compilation.run(values, graph)
         outputs: dict[str, Value] = {}
@@ -278,7 +287,7 @@ def compile_network(
     values.clear()  # so that nobody but the graph holds what is moved
     memory = plan_memory(graph, device, fixed)
     specialised = _specialised(network, inputs, compilation.known_values)
-    return CompiledNetwork(specialised, (inputs, outputs), graph, run, memory, compilation.places)
+    return CompiledNetwork(specialised, (inputs, outputs), graph, run, memory, compilation.places, seeds)
 
 
 def input_array(device: Device, shape: tuple[int, ...], kind: np.dtype[Any], image: bool) -> Buffer:

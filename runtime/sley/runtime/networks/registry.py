@@ -18,6 +18,7 @@ FAMILIES = (
     "normalization",
     "pooling",
     "quantized",
+    "random",
     "reductions",
     "resizing",
     "selection",

@@ -11,7 +11,7 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from sley.abi.types import ElementType
 from sley.driver import BadRequest
@@ -31,24 +31,26 @@ MOST = 1 << 31
 def rand(
     device: Device,
     shape: tuple[int, ...],
-    seed: int,
+    seed: int | Buffer,
     dtype: DTypeLike = np.float32,
     *,
     stream: Stream | None = None,
 ) -> Buffer:
-    """Numbers from 0 to below 1, multiples of 2^-24, rounded to ``dtype``, float32 or bfloat16."""
+    """Numbers from 0 to below 1, multiples of 2^-24, rounded to ``dtype``, float32 or bfloat16. ``seed``: 0 to
+    2^64 - 1, or its ``halves`` on the device, which a graph reads at each launch. Raises ``BadRequest``, ``UnsupportedType``."""
     return _drawn(device, shape, seed, _uniform, np.dtype(dtype), stream)
 
 
 def randn(
     device: Device,
     shape: tuple[int, ...],
-    seed: int,
+    seed: int | Buffer,
     dtype: DTypeLike = np.float32,
     *,
     stream: Stream | None = None,
 ) -> Buffer:
-    """Numbers of the normal distribution, by the method of Box and Muller: sqrt(-2 · log(1 - u)) · cos(2 · pi · v)."""
+    """Numbers of the normal distribution, by the method of Box and Muller: sqrt(-2 · log(1 - u)) · cos(2 · pi · v).
+    ``seed``: as of ``rand``."""
     return _drawn(device, shape, seed, _normal, np.dtype(dtype), stream)
 
 
@@ -59,7 +61,7 @@ class Dropped(NamedTuple):
     mask: Buffer
 
 
-def dropout(x: Buffer, p: float, seed: int, *, stream: Stream | None = None) -> Dropped:
+def dropout(x: Buffer, p: float, seed: int | Buffer, *, stream: Stream | None = None) -> Dropped:
     """Each element is 0 with probability p, else x / (1 - p); ``dropout_backward`` is the same with the mask."""
     if not 0 <= p < 1:
         raise BadRequest(f"p is {p}; a probability from 0 to below 1")
@@ -83,20 +85,32 @@ def draw(out: Any, seeds: Any, function: Any, columns: int) -> None:
 
 
 def _drawn(
-    device: Device, shape: tuple[int, ...], seed: int, function: Any, dtype: np.dtype[Any], stream: Stream | None
+    device: Device,
+    shape: tuple[int, ...],
+    seed: int | Buffer,
+    function: Any,
+    dtype: np.dtype[Any],
+    stream: Stream | None,
 ) -> Buffer:
     count = math.prod(shape)
     if dtype not in (BF16, FP32):
         raise UnsupportedType(f"dtype is {dtype}; random numbers are float32 or bfloat16")
-    if not 0 <= seed < 1 << 64:
-        raise BadRequest(f"seed is {seed}; it is 0 to 2^64 - 1")
     if not 1 <= count < MOST:
         raise BadRequest(f"shape is {shape}; random arrays have 1 to {MOST - 1} elements")
-    halves = np.array([[seed & 0xFFFFFFFF, seed >> 32]], np.uint32).view(np.int32)
+    given = seed if isinstance(seed, Buffer) else device.array(halves(seed)[None])
+    if given.shape != (1, 2) or given.dtype != np.int32:
+        raise BadRequest(f"seed is {given!r}; both halves of a seed are int32 of shape (1, 2)")
     result = device.empty(shape, dtype)
     columns = min(count, device.config.accumulator_rows // 16 * device.config.array)
-    draw[-(-count // columns)](result.reshape(1, count), device.array(halves), function, columns, stream=stream)
+    draw[-(-count // columns)](result.reshape(1, count), given, function, columns, stream=stream)
     return result
+
+
+def halves(seed: int) -> NDArray[np.int32]:
+    """The lower and the upper 32 bits of a seed, as the device takes them. Raises ``BadRequest``."""
+    if not 0 <= seed < 1 << 64:
+        raise BadRequest(f"seed is {seed}; it is 0 to 2^64 - 1")
+    return np.array([seed & 0xFFFFFFFF, seed >> 32], np.uint32).view(np.int32)
 
 
 def _hash(x: Any) -> Any:

@@ -36,7 +36,8 @@ class BoundNetwork:
         ends = [base_of(value) for value in self._inputs]
         self._own = {id(base) for base in bases if sum(base is other for other in (*bases, *ends)) == 1}
         self._uses: dict[int, list[tuple[int, int, Buffer]]] = {}
-        self._kept = [*bases, *ends]  # whose identities are the keys
+        self._seeds = network.seeds
+        self._kept = [*bases, *ends, self._seeds.array]  # whose identities are the keys
         known = {id(base) for base in self._kept}
         for number, launch in enumerate(network.graph.launches):
             for spot, value in enumerate(launch.values):
@@ -63,6 +64,9 @@ class BoundNetwork:
                 homes[id(base)] = self.device.empty(base.shape, base.dtype)
                 self._bind(base, homes[id(base)], changes)
             found.append(array.placed(homes[id(base)], array.address - base.address) if id(base) in homes else array)
+        if self._seeds.count:
+            with on(index_of(self.device)):
+                self._bind(self._seeds.array, self.device.array(self._seeds.drawn()), changes)
         graph = self.network.graph
         for number, spots in changes.items():
             values = list(graph.launches[number].values)

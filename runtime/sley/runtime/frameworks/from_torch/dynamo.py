@@ -24,6 +24,7 @@ from sley.runtime.frameworks.from_torch.breaks import GraphBreak, name_breaks
 from sley.runtime.frameworks.from_torch.export import read_graph, read_module
 from sley.runtime.frameworks.from_torch.graphs import Fixed, make_dense, split
 from sley.runtime.frameworks.torch_device import engine as torch_engine
+from sley.runtime.frameworks.torch_device.generator import seed_of
 from sley.runtime.frameworks.torch_device.storage import NAME
 from sley.runtime.networks.compilation import CompiledNetwork, compile_network
 
@@ -118,7 +119,7 @@ class CompiledGraph:
                 f"tensors on {torch_engine.engine(there)}, and the option engine is {self.engine}: leave it out"
             )
         device = torch_engine.device_of(self.engine) if self.engine and not there else torch_engine.device(there)
-        self._network = compile_network(network, device, fold, precision=self.precision)
+        self._network = compile_network(network, device, fold, precision=self.precision, draw=seed_of)
         self._bound = BoundNetwork(self._network) if there else None
         if len(self._network.outputs) != self.outputs:
             raise BadRequest(f"the exporter made {len(self._network.outputs)} outputs of {self.outputs}")

@@ -17,7 +17,8 @@ from sley.runtime.frameworks.from_onnx.importer import read_model
 from sley.runtime.frameworks.from_torch.gradients import decompositions
 from sley.runtime.frameworks.from_torch.graphs import Fixed
 from sley.runtime.frameworks.from_torch.missing import missing_operators
-from sley.runtime.frameworks.from_torch.translations import OPSET, TABLE
+from sley.runtime.frameworks.from_torch.translations import OPSET, translations
+from sley.runtime.frameworks.torch_device.registry import PARTS
 from sley.runtime.networks.graph import Network
 from sley.runtime.networks.registry import UnsupportedOperator
 
@@ -35,12 +36,13 @@ def read_module(module: torch.nn.Module, arguments: Sequence[Any]) -> Network:
 def read_graph(graph: torch.nn.Module, arguments: Sequence[Any]) -> Network:
     """A graph of ATen operators, as AOTAutograd makes them of training, forward or backward, as ``read_module``."""
     with _quiet():
-        program = torch.export.export(graph, tuple(arguments), strict=False).run_decompositions(decompositions())
+        program = torch.export.export(graph, tuple(arguments), strict=False)
+        program = program.run_decompositions(decompositions() | PARTS)
     return _read(graph, (), program)
 
 
 def _read(module: torch.nn.Module, arguments: Sequence[Any], what: Any) -> Network:
-    with _quiet():
+    with _quiet(), _in_parts():
         try:
             model = _translated(what, arguments)
         except Exception as error:  # of any kind, as it comes from the exporter
@@ -66,7 +68,7 @@ def _translated(what: Any, arguments: Sequence[Any]) -> ModelProto:
         dynamo=True,
         verbose=False,
         opset_version=OPSET,
-        custom_translation_table=dict(TABLE),
+        custom_translation_table=translations(),
     )
     assert program is not None
     model: ModelProto = program.model_proto
@@ -87,6 +89,21 @@ def _missing(what: Any, arguments: Sequence[Any]) -> list[str]:
         return missing_operators(program, lambda graph, given: read_model(_translated(graph, given)))
     except Exception:  # of any kind: what the exporter said is the error
         return []
+
+
+@contextlib.contextmanager
+def _in_parts() -> Iterator[None]:
+    """The exporter takes operators apart that ONNX does not have, as the device ``sley`` does. It looks for how to in
+    PyTorch's own table, which is as it was behind this."""
+    table: dict[Any, Any] = torch._decomp.decomposition_table
+    before = {operator: table[operator] for operator in PARTS if operator in table}
+    table.update(PARTS)
+    try:
+        yield
+    finally:
+        for operator in PARTS:
+            del table[operator]
+        table.update(before)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import torch
 from torch.fx import CodeGen, GraphModule, Node
 from torch.onnx._internal.exporter import _dispatching, _fx_passes, _registration
 
-from sley.runtime.frameworks.from_torch.translations import OPSET, TABLE
+from sley.runtime.frameworks.from_torch.translations import OPSET, translations
 from sley.runtime.networks.compilation import ON_HOST
 from sley.runtime.networks.graph import Network
 from sley.runtime.networks.registry import handlers
@@ -43,7 +43,7 @@ def missing_operators(
 
 
 def _translated(node: Node, registry: Any) -> bool:
-    return node.target in TABLE or callable(_dispatching.dispatch(node, registry)[0])
+    return node.target in translations() or callable(_dispatching.dispatch(node, registry)[0])
 
 
 def _make_an_input(graph: GraphModule, node: Node, first: Node) -> None:

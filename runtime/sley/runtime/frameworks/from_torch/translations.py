@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from onnxscript import ir
 from onnxscript import opset23 as op
-from onnxscript.function_libs.torch_lib.ops.core import aten_lstm, aten_scatter_reduce
+from onnxscript.function_libs.torch_lib.ops.core import aten_lstm, aten_scatter_reduce, aten_sort
+from onnxscript.function_libs.torch_lib.ops.nn import aten_cross_entropy_loss
 
+from sley.runtime.frameworks.from_torch.draws import DRAWS
 from sley.runtime.networks.registry import UnsupportedOperator
 
 OPSET = 23
@@ -98,9 +101,89 @@ def lstm(
     return aten_lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
+def sort_stable(self: Any, stable: bool = True, dim: int = -1, descending: bool = False) -> Any:
+    """Equal elements keep their order in TopK too."""
+    return aten_sort(self, dim, descending)
+
+
+def cross_entropy_loss(
+    self: Any,
+    target: Any,
+    weight: Any = None,
+    reduction: int = 1,
+    ignore_index: int = -100,
+    label_smoothing: float = 0.0,
+) -> Any:
+    """The exporter's own leaves ``label_smoothing`` out, and takes no shares of classes for ``target``."""
+    shares = target.dtype not in (ir.DataType.INT64, ir.DataType.INT32)
+    if not (shares or label_smoothing):
+        return aten_cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing)
+    axis = 1 if len(self.shape) > 1 else 0
+    classes, axes = self.shape[axis], _constant(value_ints=[axis])
+    if shares:
+        wanted, counted = target, None
+    else:
+        hit = op.OneHot(target, _constant(value_int=classes), _constant(value_floats=[0.0, 1.0]), axis=axis)
+        seen = op.Not(op.Equal(op.Unsqueeze(target, axes), _constant(value_int=ignore_index)))
+        counted = wanted = op.Where(seen, op.CastLike(hit, self), _like(self, 0.0))
+    if label_smoothing:
+        even = _like(self, label_smoothing / classes)
+        even = even if shares else op.Where(seen, even, _like(self, 0.0))
+        wanted = op.Add(op.Mul(wanted, _like(self, 1 - label_smoothing)), even)
+    if weight is not None:
+        row = _reshaped(weight, [classes, *(1 for _ in self.shape[axis + 1 :])])
+        wanted, counted = op.Mul(wanted, row), None if counted is None else op.Mul(counted, row)
+    loss = op.Neg(op.ReduceSum(op.Mul(op.LogSoftmax(self, axis=axis), wanted), axes, keepdims=0))
+    if reduction == 0:
+        return loss
+    total = op.ReduceSum(loss, keepdims=0)
+    if reduction == 2:
+        return total
+    count = _like(self, math.prod(self.shape) / classes) if counted is None else op.ReduceSum(counted, keepdims=0)
+    return op.Div(total, count)
+
+
+def grouped_mm(input: Any, weight: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
+    """Rows [S, K], ordered by group, times the matrix of the group, of [G, K, N]; group g ends at row ``offs[g]``, and
+    rows behind the last one are 0.
+
+    One product of rows G times as wide, which are 0 but for the columns of their group, so work grows with G.
+    """
+    if offs is None or bias is not None or len(input.shape) != 2 or len(weight.shape) != 3:
+        raise UnsupportedOperator("a grouped product without offs, with a bias, or not of [S, K] and [G, K, N]")
+    (rows, width), (groups, _, columns) = input.shape, weight.shape
+    ends = op.Unsqueeze(op.Cast(offs, to=ir.DataType.INT64), _constant(value_ints=[0]))
+    starts = op.Pad(ends, _constant(value_ints=[0, 1, 0, -1]))
+    number = _constant(value=ir.tensor([[row] for row in range(rows)], dtype=ir.DataType.INT64))
+    own = op.And(op.Not(op.Less(number, starts)), op.Less(number, ends))
+    wide = op.Where(
+        op.Unsqueeze(own, _constant(value_ints=[2])), op.Unsqueeze(input, _constant(value_ints=[1])), _like(input, 0.0)
+    )
+    product = op.MatMul(
+        _reshaped(wide, [rows, groups * width], input.dtype), _reshaped(weight, [groups * width, columns])
+    )
+    return product if out_dtype in (None, -1) else op.Cast(product, to=out_dtype)
+
+
 TABLE: dict[Callable[..., Any], Callable[..., Any]] = {
+    **DRAWS,
     torch.ops.aten.scaled_dot_product_attention.default: scaled_dot_product_attention,
     torch.ops.aten.scatter_reduce.two: scatter_reduce,
     torch.ops.aten.lstm.input: lstm,
+    torch.ops.aten.sort.stable: sort_stable,
+    torch.ops.aten.cross_entropy_loss.default: cross_entropy_loss,
+    torch.ops.aten._grouped_mm.default: grouped_mm,
 }
-"""For ``custom_translation_table`` of ``torch.onnx.export``."""
+OF_LIBRARIES: dict[str, Callable[..., Any]] = {"transformers::grouped_mm_fallback": grouped_mm}
+"""Operators that libraries add to PyTorch when they are imported."""
+
+
+def translations() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """For ``custom_translation_table`` of ``torch.onnx.export``."""
+    found = dict(TABLE)
+    for name, function in OF_LIBRARIES.items():
+        library, _, own = name.partition("::")
+        packet = getattr(getattr(torch.ops, library), own, None)
+        if packet is not None:
+            found[packet.default] = function
+    return found

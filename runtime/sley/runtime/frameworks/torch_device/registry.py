@@ -38,6 +38,9 @@ FAMILIES = (
     "gamma",
     "polynomials",
     "composites",
+    "counting",
+    "bags",
+    "grouped",
     "optimizers",
 )
 """Files of ``operators``, in the order of the page."""
@@ -57,17 +60,24 @@ class Entry:
 
 
 ENTRIES: dict[str, Entry] = {}
+PARTS: dict[Any, Kernel] = {}
+"""Operators whose functions call operators of PyTorch alone, so that graphs are taken apart by them, too."""
 
 
-def operator(*names: str, forms: bool = True, composed: bool = False) -> Callable[[Kernel], Kernel]:
+def operator(
+    *names: str, forms: bool = True, composed: bool = False, parts: bool = False
+) -> Callable[[Kernel], Kernel]:
     """Says that a function does the operators of these names, such as ``add.Tensor``, with their arguments.
 
     ``forms``: whether its other forms are made of it. ``composed``: whether gradients go through its parts, as the
-    device has no gradient of the whole.
+    device has no gradient of the whole. ``parts``: whether it calls operators of PyTorch alone, for any device, so that
+    compiled graphs have it as well; its shapes depend on shapes alone.
     """
 
     def register(kernel: Kernel) -> Kernel:
         for name in names:
+            if parts:
+                PARTS[find(name)] = kernel
             enter(name, kernel, kernel.__module__.rpartition(".")[2], forms)
             if composed:
                 LIBRARY.impl(qualified(find(name)), kernel, "AutogradPrivateUse1")

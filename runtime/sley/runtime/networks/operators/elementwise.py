@@ -22,8 +22,9 @@ from sley.runtime.nn.mapping import FP32, mapped, mapped_many
 
 
 def number(value: Value) -> Any:
-    """A known array of one element as a number; else the value. Raises ``UnsupportedType``, ``BadRequest``."""
-    if isinstance(value, np.ndarray) and value.size == 1 and value.ndim <= 1:
+    """A known array of one element as a number, which a bool is none of; else the value. Raises ``UnsupportedType``,
+    ``BadRequest``."""
+    if isinstance(value, np.ndarray) and value.size == 1 and value.ndim <= 1 and value.dtype != np.bool_:
         return stored(value, "a constant").item()
     return value
 
@@ -156,13 +157,8 @@ def clip(c: Compilation, node: Node, x: Buffer, low: Value | None = None, high: 
     return x if ends == [None, None] else in_memory_order(nn.clamp, x, *ends, stream=c.stream)
 
 
-@operator("Identity", "Dropout")
-def identity(c: Compilation, node: Node, x: Buffer, ratio: Value | None = None, training: Value | None = None) -> Any:
-    drops = ratio is None or bool(np.any(c.known(node, ratio, "the ratio")))
-    if training is not None and bool(c.known(node, training, "training_mode")) and drops:
-        raise UnsupportedOperator(f"{node}: training draws random numbers, whose order ONNX leaves open")
-    if node.operator == "Dropout" and len(node.outputs) > 1:
-        return x, nn.full(c.device, x.shape, 1, bool, stream=c.stream)
+@operator("Identity")
+def identity(c: Compilation, node: Node, x: Buffer) -> Buffer:
     return x
 
 

@@ -11,6 +11,8 @@ Fold = Callable[[Node, Sequence[Array | None]], Sequence[Array]]
 """Computes an operator on the host."""
 RANDOM = ("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike")
 """Operators whose results are others each time, so they are no constants, whatever their inputs are."""
+TRAINED = "Dropout"
+"""An operator that is one of those if it has an input more, which says so."""
 
 
 KEPT = ("DequantizeLinear",)
@@ -24,9 +26,14 @@ def fold_constants(network: Network, fold: Fold, kept: Sequence[str] = KEPT) -> 
     return network.with_nodes(nodes, constants)
 
 
+def draws(node: Node) -> bool:
+    """Whether an operator may draw random numbers."""
+    return node.operator in RANDOM or (node.operator == TRAINED and len(node.inputs) > 2)
+
+
 def on_host(node: Node) -> bool:
     """Whether the host computes an operator if its inputs are known."""
-    return node.operator not in RANDOM and not node.operator.startswith(OWN)
+    return not draws(node) and not node.operator.startswith(OWN)
 
 
 def folded(node: Node, constants: dict[str, Array], fold: Fold) -> bool:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -20,7 +18,7 @@ def windows(size: int, count: int) -> list[range]:
     return [range(i * size // count, -(-(i + 1) * size // count)) for i in range(count)]
 
 
-@operator("_adaptive_avg_pool3d", composed=True)
+@operator("_adaptive_avg_pool3d", composed=True, parts=True)
 def adaptive_avg_pool3d(self: Tensor, output_size: Sequence[int]) -> Tensor:
     """Means along one axis after the other; parts of an axis are means of the same sizes everywhere else."""
     result = self
@@ -32,7 +30,7 @@ def adaptive_avg_pool3d(self: Tensor, output_size: Sequence[int]) -> Tensor:
     return result
 
 
-@operator("adaptive_max_pool2d", "adaptive_max_pool3d", composed=True)
+@operator("adaptive_max_pool2d", "adaptive_max_pool3d", composed=True, parts=True)
 def adaptive_max_pool(self: Tensor, output_size: Sequence[int]) -> tuple[Tensor, Tensor]:
     """Largest elements, and their places among those of the pooled axes."""
     axes = len(output_size)
@@ -42,7 +40,7 @@ def adaptive_max_pool(self: Tensor, output_size: Sequence[int]) -> tuple[Tensor,
     shape = (*lead, *output_size)
     if 0 in shape:
         return empty(shape, self.dtype), empty(shape, torch.int64)
-    table = torch.from_numpy(_places(sides, output_size)).to(self.device)
+    table = _places(sides, output_size, self.device)
     flat = self.reshape(*lead, math.prod(sides))
     taken = flat.detach().index_select(-1, table.reshape(-1)).reshape(*lead, *table.shape)
     best = taken.argmax(-1, keepdim=True)
@@ -50,12 +48,15 @@ def adaptive_max_pool(self: Tensor, output_size: Sequence[int]) -> tuple[Tensor,
     return flat.gather(-1, numbers).reshape(shape), numbers.reshape(shape)
 
 
-def _places(sides: Sequence[int], counts: Sequence[int]) -> np.ndarray[Any, Any]:
-    """A row for each window with the places in it; short ones repeat their first place, which changes no maximum."""
-    strides = [math.prod(sides[axis + 1 :]) for axis in range(len(sides))]
-    rows = [
-        [sum(map(math.prod, zip(spot, strides, strict=True))) for spot in itertools.product(*parts)]
-        for parts in itertools.product(*map(windows, sides, counts))
-    ]
-    most = max(map(len, rows))
-    return np.array([row + row[:1] * (most - len(row)) for row in rows])
+def _places(sides: Sequence[int], counts: Sequence[int], device: Any) -> Tensor:
+    """A row for each window with the places in it, in their order; short ones repeat their last place along an axis,
+    which changes no maximum. Made of operators, as graphs hold no tensors of the host."""
+    table = torch.zeros((1, 1), dtype=torch.int64, device=device)
+    for size, count in zip(sides, counts, strict=True):
+        number = torch.arange(count, device=device)
+        start, end = number * size // count, ((number + 1) * size + count - 1) // count
+        steps = torch.arange(max(map(len, windows(size, count))), device=device)
+        own = torch.minimum(start[:, None] + steps, end[:, None] - 1)
+        table = table[:, None, :, None] * size + own[None, :, None, :]
+        table = table.reshape(table.shape[0] * count, -1)
+    return table

@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sley.runtime.frameworks.torch_device.pointwise import converted, pointwise, together
-from sley.runtime.frameworks.torch_device.registry import operator
+from sley.runtime.frameworks.torch_device.pointwise import pointwise, together
+from sley.runtime.frameworks.torch_device.registry import PARTS, find, operator
 from sley.runtime.frameworks.torch_device.tensors import empty
 
 
@@ -42,7 +42,7 @@ def as_strided_scatter(
     return result
 
 
-@operator("put")
+@operator("put", parts=True)
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     flat = self.reshape(-1).index_put([index.reshape(-1)], source.reshape(-1), accumulate)
     return flat.reshape(self.shape)
@@ -63,7 +63,7 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Any = 1, alpha: Any 
     return pointwise(_addr, self, vec1.unsqueeze(1), vec2.unsqueeze(0), beta, alpha, dtype=dtype)
 
 
-@operator("searchsorted.Tensor")
+@operator("searchsorted.Tensor", parts=True)
 def searchsorted(
     sorted_sequence: Tensor,
     self: Tensor,
@@ -83,13 +83,13 @@ def searchsorted(
     return found.sum(-1).to(torch.int32 if out_int32 else torch.int64)
 
 
-@operator("searchsorted.Scalar")
+@operator("searchsorted.Scalar", parts=True)
 def searchsorted_of(sorted_sequence: Tensor, self: Any, **more: Any) -> Tensor:
     value = torch.tensor(self, dtype=sorted_sequence.dtype, device=sorted_sequence.device)
     return searchsorted(sorted_sequence, value, **more)
 
 
-@operator("bucketize.Tensor")
+@operator("bucketize.Tensor", parts=True)
 def bucketize(self: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     return searchsorted(boundaries, self, out_int32=out_int32, right=right)
 
@@ -103,7 +103,7 @@ def repeat_interleave(repeats: Tensor, *, output_size: int | None = None) -> Ten
     return searchsorted(ends, torch.arange(size, device=repeats.device), right=True).to(repeats.dtype)
 
 
-@operator("kthvalue")
+@operator("kthvalue", parts=True)
 def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     if not self.dim():
         return self.clone(), torch.zeros((), dtype=torch.int64, device=self.device)
@@ -115,7 +115,7 @@ def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> tupl
     return values.clone(), numbers.clone()
 
 
-@operator("median.dim")
+@operator("median.dim", parts=True)
 def median_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     if not self.dim():
         return self.clone(), torch.zeros((), dtype=torch.int64, device=self.device)
@@ -127,14 +127,14 @@ def median_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, T
     return torch.where(some, math.nan, values), torch.where(some, first, numbers)
 
 
-@operator("median")
+@operator("median", parts=True)
 def median(self: Tensor) -> Tensor:
     if not self.numel():
         return torch.full((), math.nan, dtype=self.dtype, device=self.device)
     return median_dim(self.reshape(-1), 0)[0]
 
 
-@operator("nanmedian.dim")
+@operator("nanmedian.dim", parts=True)
 def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor, Tensor]:
     if not self.dim():
         return self.clone(), torch.zeros((), dtype=torch.int64, device=self.device)
@@ -145,14 +145,14 @@ def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> tuple[Tensor
     return found if keepdim else (found[0].squeeze(dim), found[1].squeeze(dim))
 
 
-@operator("nanmedian")
+@operator("nanmedian", parts=True)
 def nanmedian(self: Tensor) -> Tensor:
     if not self.numel():
         return torch.full((), math.nan, dtype=self.dtype, device=self.device)
     return nanmedian_dim(self.reshape(-1), 0)[0]
 
 
-@operator("index_reduce")
+@operator("index_reduce", parts=True)
 def index_reduce(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -204,35 +204,42 @@ def consecutive(values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return values.index_select(0, starts), new.cumsum(0) - 1, ends - starts
 
 
-def _running(name: str, better: Any) -> None:
-    @operator(name, forms=False)
+def _running(self: Tensor, dim: int, better: Any) -> tuple[Tensor, Tensor]:
+    """In steps s = 1, 2, 4, … each element looks at that s places before it."""
+    place, step = place_of(self, dim), 1
+    size = self.shape[place] if self.dim() else 1
+    best = self.clone()
+    numbers = torch.arange(size, device=self.device)
+    numbers = numbers.reshape([-1 if axis == place else 1 for axis in range(max(self.dim(), 1))])
+    numbers = numbers.expand(self.shape).clone() if self.dim() else numbers.reshape(())
+    while step < size and self.numel():
+        later, earlier = best.narrow(place, step, size - step), best.narrow(place, 0, size - step)
+        own, other = numbers.narrow(place, step, size - step), numbers.narrow(place, 0, size - step)
+        keep = torch.logical_or(better(later, earlier), torch.isnan(later))
+        front, places = best.narrow(place, 0, step), numbers.narrow(place, 0, step)
+        best = torch.cat([front, torch.where(keep, later, earlier)], place)
+        numbers = torch.cat([places, torch.where(keep, own, other)], place)
+        step *= 2
+    return best, numbers
+
+
+def _running_operators(name: str, better: Any) -> None:
+    """PyTorch's own operator takes a helper that writes to two tensors; graphs take the whole apart."""
+
+    @operator(f"_{name}_helper", forms=False)
     def helper(self: Tensor, values: Tensor, indices: Tensor, dim: int) -> None:
-        """In steps s = 1, 2, 4, … each element looks at that s places before it."""
-        place, step = place_of(self, dim), 1
-        if not self.numel():
-            return
-        best = converted(self, self.dtype)
-        numbers = torch.arange(self.shape[place] if self.dim() else 1, device=self.device)
-        numbers = numbers.reshape([-1 if axis == place else 1 for axis in range(max(self.dim(), 1))])
-        numbers = numbers.expand(self.shape).clone() if self.dim() else numbers.reshape(())
-        size = self.shape[place] if self.dim() else 1
-        while step < size:
-            later, earlier = best.narrow(place, step, size - step), best.narrow(place, 0, size - step)
-            own, other = numbers.narrow(place, step, size - step), numbers.narrow(place, 0, size - step)
-            keep = torch.logical_or(better(later, earlier), torch.isnan(later))
-            front, places = best.narrow(place, 0, step), numbers.narrow(place, 0, step)
-            best = torch.cat([front, torch.where(keep, later, earlier)], place)
-            numbers = torch.cat([places, torch.where(keep, own, other)], place)
-            step *= 2
+        best, numbers = _running(self, dim, better)
         values.copy_(best)
         indices.copy_(numbers)
 
-
-_running("_cummax_helper", torch.ge)
-_running("_cummin_helper", torch.le)
+    PARTS[find(name)] = lambda self, dim: _running(self, dim, better)
 
 
-@operator("_cdist_forward")
+_running_operators("cummax", torch.ge)
+_running_operators("cummin", torch.le)
+
+
+@operator("_cdist_forward", parts=True)
 def cdist(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None = None) -> Tensor:
     apart = (x1.unsqueeze(-2) - x2.unsqueeze(-3)).abs()
     if not apart.shape[-1]:

@@ -58,7 +58,7 @@ def cumsum(self: Tensor, dim: int, *, dtype: Any = None) -> Tensor:
     return found.to(kind)
 
 
-@operator("_logcumsumexp")
+@operator("_logcumsumexp", parts=True)
 def logcumsumexp(self: Tensor, dim: int) -> Tensor:
     """In steps s = 1, 2, 4, … each element takes in that which is s places before it."""
     place, held, step = _place(self, dim), self.to(torch.float32), 1
