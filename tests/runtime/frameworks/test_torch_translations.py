@@ -120,3 +120,76 @@ def test_a_convolution_of_steps_of_a_part() -> None:
     torch.manual_seed(5)
     wide, conv = torch.nn.Linear(4, 12), torch.nn.Conv1d(6, 6, 4, padding=3, groups=6)
     agrees(lambda x: conv(wide(x).mT.chunk(2, 1)[0])[..., :5], torch.randn(2, 5, 4))
+
+
+def test_losses_with_smoothing_and_shares() -> None:
+    torch.manual_seed(6)
+    x, weight, numbers = torch.randn(4, 5), torch.rand(5), torch.tensor([1, -100, 0, 4])
+    agrees(
+        lambda x, weight: tuple(
+            functional.cross_entropy(x, target, weight=rows, reduction=reduction, label_smoothing=0.2)
+            for target in (numbers, x.softmax(1))
+            for rows in (None, weight)
+            for reduction in ("mean", "sum", "none")
+        ),
+        x,
+        weight,
+    )
+    agrees(lambda x: functional.cross_entropy(x.mT[None], numbers[None, :4], label_smoothing=0.1), x[:, :4].mT @ x)
+    agrees(lambda x: functional.cross_entropy(x, x.softmax(1)), x)
+
+
+def test_operators_in_parts() -> None:
+    """Those that ONNX does not have, and that the device of PyTorch makes of others."""
+    torch.manual_seed(7)
+    ends = torch.tensor([-1.0, 0.0, 1.0])
+    agrees(
+        lambda x, image: (
+            *x.kthvalue(2, 1),
+            *x.median(1),
+            x.nanmedian(),
+            torch.searchsorted(ends, x),
+            torch.bucketize(x, ends, right=True),
+            torch.cdist(x, x[:3], p=1.0),
+            *x.cummax(1),
+            x.logcumsumexp(0),
+            *torch.sort(x, stable=True, descending=True),
+            *functional.adaptive_max_pool2d(image, (3, 4), return_indices=True),
+            functional.adaptive_avg_pool3d(image[None], (2, 2, 3)),
+        ),
+        torch.randn(5, 6).round(decimals=1),
+        torch.randn(2, 3, 7, 10),
+    )
+
+
+def test_sizes_by_a_scale() -> None:
+    """Not the ratio of sizes, but the scale decides where elements are."""
+    torch.manual_seed(8)
+    agrees(
+        lambda x: (
+            *(functional.interpolate(x, scale_factor=(0.6, 1.3), mode=mode) for mode in ("nearest", "bilinear")),
+            *(
+                functional.interpolate(x, scale_factor=(0.6, 1.7), mode=mode, antialias=True)
+                for mode in ("bilinear", "bicubic")
+            ),
+            *(
+                functional.interpolate(x[..., :4, :4], scale_factor=1.7, mode=mode, align_corners=True)
+                for mode in ("bilinear", "bicubic")
+            ),
+            functional.avg_pool2d(x, 3, 2, 1, divisor_override=2),
+            functional.avg_pool3d(x[None], (1, 2, 2), divisor_override=3),
+        ),
+        torch.randn(1, 2, 9, 10),
+    )
+    with pytest.raises(UnsupportedOperator, match="avg_pool2d with divisor_override=3 and ceil_mode"):
+        compiled(lambda x: functional.avg_pool2d(x, 2, ceil_mode=True, divisor_override=3), torch.randn(1, 1, 5, 5))
+
+
+def test_products_of_groups() -> None:
+    """A group without a row; one that PyTorch has on the host for bfloat16 and widths of 16 bytes alone."""
+    torch.manual_seed(9)
+    x, weight = torch.randn(5, 8).bfloat16(), torch.randn(3, 8, 16).bfloat16()
+    ends = torch.tensor([2, 2, 5], dtype=torch.int32)
+    found = compiled(lambda x, weight, ends: torch._grouped_mm(x, weight, offs=ends), x, weight, ends)
+    wanted = torch.cat([x[:2] @ weight[0], x[2:] @ weight[2]])
+    torch.testing.assert_close(found, wanted, rtol=1e-2, atol=1e-2)

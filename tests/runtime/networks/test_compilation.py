@@ -65,15 +65,6 @@ def test_everything_that_is_missing_is_told_at_once(base: Device) -> None:
         compile_network(network, base, no_fold)
 
 
-def test_random_numbers_are_no_constants(base: Device) -> None:
-    """They are others each time, so nothing draws them when the network is compiled."""
-    type = TensorType(FLOAT, (2, 3))
-    node = Node("RandomNormal", (), ("y",), {"shape": [2, 3]}, "noise")
-    network = Network("noisy", {}, {"y": type}, [node], {})
-    with pytest.raises(UnsupportedOperator, match="RandomNormal 'noise'"):
-        compile_network(network, base, no_fold)
-
-
 def test_outputs_have_the_types_that_the_network_says(base: Device) -> None:
     types = TensorType(FLOAT, (2, 3)), TensorType(np.dtype(np.int64), (2, 3))
     network = Network("typed", {"x": types[0]}, {"y": types[1]}, [Node("Relu", ("x",), ("y",))], {})

@@ -21,6 +21,7 @@ FAMILIES = (
     "random",
     "reductions",
     "resizing",
+    "sampling",
     "selection",
     "sequences",
     "shapes",

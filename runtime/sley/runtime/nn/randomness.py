@@ -37,7 +37,8 @@ def rand(
     stream: Stream | None = None,
 ) -> Buffer:
     """Numbers from 0 to below 1, multiples of 2^-24, rounded to ``dtype``, float32 or bfloat16. ``seed``: 0 to
-    2^64 - 1, or its ``halves`` on the device, which a graph reads at each launch. Raises ``BadRequest``, ``UnsupportedType``."""
+    2^64 - 1, or its ``halves`` on the device, which a graph reads at each launch. Raises ``BadRequest``,
+    ``UnsupportedType``."""
     return _drawn(device, shape, seed, _uniform, np.dtype(dtype), stream)
 
 

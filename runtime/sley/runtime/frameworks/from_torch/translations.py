@@ -10,7 +10,19 @@ import torch
 from onnxscript import ir
 from onnxscript import opset23 as op
 from onnxscript.function_libs.torch_lib.ops.core import aten_lstm, aten_scatter_reduce, aten_sort
-from onnxscript.function_libs.torch_lib.ops.nn import aten_cross_entropy_loss
+from onnxscript.function_libs.torch_lib.ops.nn import (
+    aten__upsample_bicubic2d_aa,
+    aten__upsample_bilinear2d_aa,
+    aten_avg_pool2d,
+    aten_avg_pool3d,
+    aten_cross_entropy_loss,
+    aten_upsample_bicubic2d,
+    aten_upsample_bicubic2d_vec,
+    aten_upsample_bilinear2d,
+    aten_upsample_bilinear2d_vec,
+    aten_upsample_trilinear3d,
+    aten_upsample_trilinear3d_vec,
+)
 
 from sley.runtime.frameworks.from_torch.draws import DRAWS
 from sley.runtime.networks.registry import UnsupportedOperator
@@ -143,6 +155,60 @@ def cross_entropy_loss(
     return op.Div(total, count)
 
 
+def _average(exporters: Callable[..., Any], dimensions: int) -> Callable[..., Any]:
+    """The exporter's own, which does not see ``divisor_override``."""
+
+    def pooled(
+        self: Any,
+        kernel_size: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Any:
+        if divisor_override is None:
+            return exporters(self, kernel_size, stride, padding, ceil_mode, count_include_pad)
+        if ceil_mode:
+            raise UnsupportedOperator(
+                f"avg_pool{dimensions}d with divisor_override={divisor_override} and ceil_mode: run it eager"
+            )
+        taps = math.prod(kernel_size) if len(kernel_size) > 1 else kernel_size[0] ** dimensions
+        means = exporters(self, kernel_size, stride, padding, False, True)
+        return op.Mul(means, _like(self, taps / divisor_override))
+
+    return pooled
+
+
+def _aligned(exporters: Callable[..., Any], of_sizes: Callable[..., Any]) -> Callable[..., Any]:
+    """The exporter's own, but with aligned corners a scale says the size alone. ``of_sizes``: what takes sizes."""
+
+    def resized(self: Any, output_size: Any, align_corners: bool, scale_factors: Sequence[float] | None) -> Any:
+        if not (align_corners and scale_factors):
+            return exporters(self, output_size, align_corners, scale_factors)
+        sides = zip(self.shape[2:], scale_factors, strict=True)
+        return of_sizes(self, _constant(value_ints=[math.floor(side * factor) for side, factor in sides]), True)
+
+    return resized
+
+
+def _antialiased(exporters: Callable[..., Any], mode: str) -> Callable[..., Any]:
+    """The exporter's own, which takes the ratio of sizes where a user gives another scale."""
+
+    def resized(
+        self: Any, output_size: Any, align_corners: bool, scales_h: float | None = None, scales_w: float | None = None
+    ) -> Any:
+        if align_corners or scales_h is None or scales_w is None:
+            return exporters(self, output_size, align_corners)
+        scales = _constant(value_floats=[1.0, 1.0, scales_h, scales_w])
+        more: dict[str, Any] = {"antialias": 1, "exclude_outside": 1, "cubic_coeff_a": -0.5}
+        return op.Resize(
+            self, None, scales, None, mode=mode, coordinate_transformation_mode="pytorch_half_pixel", **more
+        )
+
+    return resized
+
+
 def grouped_mm(input: Any, weight: Any, offs: Any = None, bias: Any = None, out_dtype: Any = None) -> Any:
     """Rows [S, K], ordered by group, times the matrix of the group, of [G, K, N]; group g ends at row ``offs[g]``, and
     rows behind the last one are 0.
@@ -173,6 +239,13 @@ TABLE: dict[Callable[..., Any], Callable[..., Any]] = {
     torch.ops.aten.sort.stable: sort_stable,
     torch.ops.aten.cross_entropy_loss.default: cross_entropy_loss,
     torch.ops.aten._grouped_mm.default: grouped_mm,
+    torch.ops.aten.upsample_bilinear2d.vec: _aligned(aten_upsample_bilinear2d_vec, aten_upsample_bilinear2d),
+    torch.ops.aten.upsample_bicubic2d.vec: _aligned(aten_upsample_bicubic2d_vec, aten_upsample_bicubic2d),
+    torch.ops.aten.upsample_trilinear3d.vec: _aligned(aten_upsample_trilinear3d_vec, aten_upsample_trilinear3d),
+    torch.ops.aten._upsample_bilinear2d_aa.default: _antialiased(aten__upsample_bilinear2d_aa, "linear"),
+    torch.ops.aten._upsample_bicubic2d_aa.default: _antialiased(aten__upsample_bicubic2d_aa, "cubic"),
+    torch.ops.aten.avg_pool2d.default: _average(aten_avg_pool2d, 2),
+    torch.ops.aten.avg_pool3d.default: _average(aten_avg_pool3d, 3),
 }
 OF_LIBRARIES: dict[str, Callable[..., Any]] = {"transformers::grouped_mm_fallback": grouped_mm}
 """Operators that libraries add to PyTorch when they are imported."""

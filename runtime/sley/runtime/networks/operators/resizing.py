@@ -34,7 +34,7 @@ def resize(
     axes = [axis % x.ndim for axis in node.attributes.get("axes", range(x.ndim))]
     factors = None if scales is None or not scales.size else c.known(node, scales, "scales").ravel().tolist()
     if factors is not None:
-        outs = [math.floor(x.shape[axis] * factor) for axis, factor in zip(axes, factors, strict=True)]
+        outs = [_grown(x.shape[axis], factor) for axis, factor in zip(axes, factors, strict=True)]
     elif sizes is not None:
         outs = [int(size) for size in c.known(node, sizes, "sizes").ravel()]
         factors = [out / x.shape[axis] for axis, out in zip(axes, outs, strict=True)]
@@ -63,6 +63,11 @@ def resize(
         value = node.attributes.get("extrapolation_value", 0.0)
         x = nn.where(c.array(np.ascontiguousarray(masks)), x, value, stream=c.stream)
     return x
+
+
+def _grown(size: int, factor: float) -> int:
+    """Rounded to float32 first, as runtimes compute it: 10 times 1.3 is 13, though 1.3 in float32 is less."""
+    return math.floor(np.float32(size) * np.float32(factor))
 
 
 def _places(node: Node, size: int, out: int, factor: float, ends: tuple[float, float]) -> Coefficients:
@@ -126,6 +131,8 @@ def _neighbours(node: Node, place: float, factor: float) -> tuple[int, Coefficie
 
 
 def _nearest(node: Node, place: float) -> int:
+    """Places are rounded to float32, as runtimes compute them: 17 / 1.7 is 10, though 1.7 in float32 is more."""
+    place = float(np.float32(place))
     mode = node.attributes.get("nearest_mode", "round_prefer_floor") if node.operator == "Resize" else "floor"
     rounded: dict[str, Any] = {
         "round_prefer_floor": math.ceil(place - 0.5),
