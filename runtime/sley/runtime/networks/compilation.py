@@ -25,7 +25,7 @@ from sley.runtime.networks.graph import Array, Network, Node, TensorType
 from sley.runtime.networks.macs import Place, macs_of
 from sley.runtime.networks.memory import MemoryUse, plan_memory
 from sley.runtime.networks.passes.constants import Fold, draws, on_host
-from sley.runtime.networks.passes.narrow import RESULT, narrow
+from sley.runtime.networks.passes.narrow import RESULT, narrow, typed
 from sley.runtime.networks.passes.order import optimised
 from sley.runtime.networks.passes.quantized.signed import less, more
 from sley.runtime.networks.passes.shuffles import EXACT
@@ -271,7 +271,7 @@ def compile_network(
         kind = SHIFTED.get(type.dtype) or stored(np.zeros(0, type.dtype), name).dtype
         inputs[name] = input_array(device, shape, kind, name in images)
     values |= inputs
-    narrowed = narrow(network) if precision == "medium" else network
+    narrowed = typed(narrow(network) if precision == "medium" else network)
     seeds = Seeds(device, sum(map(draws, narrowed.nodes)), draw)
     compilation = Compilation(narrowed, device, run, fold, precision, operators or {}, seeds)
     with run.capture() as graph:

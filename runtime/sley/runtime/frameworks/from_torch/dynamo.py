@@ -26,6 +26,7 @@ from sley.runtime.frameworks.from_torch.graphs import Fixed, make_dense, split
 from sley.runtime.frameworks.torch_device import engine as torch_engine
 from sley.runtime.frameworks.torch_device.generator import seed_of
 from sley.runtime.frameworks.torch_device.storage import NAME
+from sley.runtime.frameworks.torch_device.types import to_numpy, to_torch
 from sley.runtime.networks.compilation import CompiledNetwork, compile_network
 
 torch.backends.mha.set_fastpath_enabled(False)  # one operator for a transformer's layer, which no exporter takes apart
@@ -131,8 +132,14 @@ class CompiledGraph:
         if self._bound is not None:
             kinds = [torch_type(value.dtype) for value in self._network.network.outputs.values()]
             return self._bound(arguments, kinds, steps)
-        found = self._network(*(value.detach().numpy() for value in arguments)).values()
-        return [_with_strides(torch.from_numpy(np.asarray(a, order="C")), s) for a, s in zip(found, steps, strict=True)]
+        found = self._network(*map(_on_host, arguments)).values()
+        results = [to_torch(np.asarray(array, order="C"), torch_type(array.dtype)) for array in found]
+        return [_with_strides(tensor, step) for tensor, step in zip(results, steps, strict=True)]
+
+
+def _on_host(value: torch.Tensor) -> np.ndarray[Any, Any]:
+    """A tensor as numpy has it; bfloat16 as the device has it. The network looks at the range of integers itself."""
+    return to_numpy(value) if value.dtype is torch.bfloat16 else value.detach().numpy()
 
 
 def torch_type(kind: np.dtype[Any]) -> torch.dtype:

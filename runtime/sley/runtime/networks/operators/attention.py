@@ -63,6 +63,8 @@ def attention(
         )
     else:
         more: Any = {"causal": causal, "scale": scale, "precision": c.precision, "stream": c.stream}
+        if query.dtype == BF16:  # whose programs take rows side by side
+            query, key, value = (dense(c, one) for one in (query, key, value))
         result = nn.scaled_dot_product_attention(query, key, value, bias, **more)
     if flat:
         last = dense(c, result.transpose(0, 2, 1, 3))

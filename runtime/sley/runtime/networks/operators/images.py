@@ -53,6 +53,12 @@ def precision_of(c: Compilation, node: Node) -> str:
     return str(node.attributes.get("precision", c.precision))
 
 
+def in_float32(c: Compilation, bias: Value) -> Buffer:
+    """What is added to sums, which are float32."""
+    row = c.array(bias)
+    return nn.cast(row, FP32, stream=c.stream) if row.dtype == BF16 else row
+
+
 def sides_of(node: Node, sizes: tuple[int, ...], window: tuple[int, ...]) -> list[tuple[int, int]]:
     """Padding in front and behind along each dimension."""
     count, auto = len(window), node.attributes.get("auto_pad", "NOTSET")
@@ -81,7 +87,7 @@ def conv(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = No
     pads = sides_of(node, images.shape[2:], taps.shape[:dimensions])
     steps, spreads = (tuple(node.attributes.get(name, [1] * dimensions)) for name in ("strides", "dilations"))
     groups = node.attributes.get("group", 1)
-    row = None if bias is None else c.array(bias)
+    row = None if bias is None else in_float32(c, bias)
     view = channels_last(c, images) if dimensions != 2 or images.dtype != FP32 else turned(images)
     more: dict[str, Any] = {"groups": groups, "bias": row, "precision": precision_of(c, node), "stream": c.stream}
     relu = bool(node.attributes.get("relu", 0))
@@ -147,7 +153,7 @@ def conv_transpose(c: Compilation, node: Node, x: Value, w: Value, bias: Value |
     steps, spreads = (list(node.attributes.get(name, [1] * count)) for name in ("strides", "dilations"))
     before, extra = _edges(node, images.shape[2:], taps.shape[:count], steps, spreads)
     view = channels_last(c, images)
-    row = None if bias is None else c.array(bias)
+    row = None if bias is None else in_float32(c, bias)
     more: dict[str, Any] = {
         "groups": node.attributes.get("group", 1),
         "bias": row,

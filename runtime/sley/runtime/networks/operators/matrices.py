@@ -10,7 +10,7 @@ import numpy as np
 from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
-from sley.runtime.networks.operators.images import precision_of
+from sley.runtime.networks.operators.images import in_float32, precision_of
 from sley.runtime.networks.operators.order import reshaped
 from sley.runtime.networks.passes.narrow import RESULT
 from sley.runtime.networks.registry import UnsupportedOperator, operator
@@ -52,7 +52,7 @@ def with_bias(c: Compilation, node: Node, x: Value, y: Value, bias: Value | None
     if x.ndim > 1 and y.ndim == 2 and y.dtype in (FP32, BF16):
         left, right = operands(c, x, y, precision_of(c, node))
         rows = reshaped(c, left, (left.size // left.shape[-1], left.shape[-1]))
-        row = None if bias is None else c.array(bias)
+        row = None if bias is None else in_float32(c, bias)
         result = blas_gemm(rows, right, row, relu=relu, dtype=kind or FP32, stream=c.stream)
         return result.reshape(*left.shape[:-1], right.shape[-1])
     result = product(c, x, y, kind if bias is None and not relu else None, precision_of(c, node))

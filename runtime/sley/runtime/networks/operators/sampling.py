@@ -28,6 +28,8 @@ TAPS = {"nearest": (0,), "linear": (0, 1), "cubic": (-1, 0, 1, 2)}
 """Elements along an axis that a place takes, counted from the one in front of it."""
 OLDER = {"bilinear": "linear", "bicubic": "cubic"}
 """Names of modes before opset 20."""
+FURTHEST = float(1 << 20)
+"""Places beyond are taken to be here, where a float32 still tells eighths of an element apart."""
 BEND = -0.75
 """The constant of cubic interpolation, of ONNX and PyTorch."""
 
@@ -104,7 +106,10 @@ class Tap:
         x = tile.where(x == x, x, -2.0)  # NaN is outside
         if self.mode != "cubic":  # of cubic interpolation each element is moved inside
             x = self._moved(x)
-        x = _clamped(x, -4.0, self.size + 3.0)  # further outside all weights are 0, and numbers stay exact
+        if self.padding == "reflection":
+            x = _clamped(x, -FURTHEST, FURTHEST)
+        else:  # further outside all is 0, or the element at the edge
+            x = _clamped(x, -4.0, self.size + 3.0)
         low = tile.round(x) if self.mode == "nearest" else tile.floor(x)
         weight, place = self._weight(x - low), low + self.number
         if self.mode == "cubic":

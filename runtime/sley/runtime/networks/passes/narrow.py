@@ -69,6 +69,18 @@ def narrow(network: Network) -> Network:
     return network.with_nodes([_with_twins(network, node, twins, rounded) for node in nodes])
 
 
+def typed(network: Network) -> Network:
+    """Products that the network itself has in bfloat16 are rounded to it where they are made, not left in float32."""
+    kinds = {name: type.dtype for name, type in (*network.types.items(), *network.outputs.items())}
+    nodes = [
+        replace(node, attributes={**node.attributes, RESULT: BF16})
+        if node.operator in MAKERS and kinds.get(node.outputs[0]) == BF16
+        else node
+        for node in network.nodes
+    ]
+    return network.with_nodes(nodes)
+
+
 def _rounded_by_some(network: Network, users: list[Node], name: str, rounded: set[str]) -> bool:
     return any(_rounds(network, user, name, rounded) for user in users)
 
