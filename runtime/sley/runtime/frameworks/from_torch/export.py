@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from onnx import ModelProto
+from torch.onnx._internal.exporter import _core
 
 from sley.driver import BadRequest
 from sley.runtime.frameworks.from_onnx.importer import read_model
@@ -62,15 +63,7 @@ def _read(module: torch.nn.Module, arguments: Sequence[Any], what: Any) -> Netwo
 
 def _translated(what: Any, arguments: Sequence[Any]) -> ModelProto:
     """By the exporter, with what it raises."""
-    program = torch.onnx.export(
-        what,
-        tuple(arguments),
-        dynamo=True,
-        verbose=False,
-        opset_version=OPSET,
-        custom_translation_table=translations(),
-    )
-    assert program is not None
+    program = _core.export(what, tuple(arguments), registry=translations(), opset_version=OPSET, verbose=False)
     model: ModelProto = program.model_proto
     return model
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 from torch.fx import CodeGen, GraphModule, Node
-from torch.onnx._internal.exporter import _dispatching, _fx_passes, _registration
+from torch.onnx._internal.exporter import _dispatching, _fx_passes
 
-from sley.runtime.frameworks.from_torch.translations import OPSET, translations
+from sley.runtime.frameworks.from_torch.translations import translations
 from sley.runtime.networks.compilation import ON_HOST
 from sley.runtime.networks.graph import Network
 from sley.runtime.networks.registry import handlers
@@ -22,7 +22,7 @@ def missing_operators(
 ) -> list[str]:
     """Each once, as it is called first; none if the exporter has all. The exporter itself stops at the first; its table
     is no public part of it. ``read``: makes a network of a graph and of what it is called with."""
-    registry = _registration.ONNXRegistry.from_torchlib(OPSET)
+    registry = translations()
     graph = _fx_passes.decompose_with_registry(program, registry).graph_module
     graph = _fx_passes.remove_assertion_nodes(graph)
     graph.graph.set_codegen(CodeGen())
@@ -46,7 +46,7 @@ def missing_operators(
 
 
 def _translated(node: Node, registry: Any) -> bool:
-    return node.target in translations() or callable(_dispatching.dispatch(node, registry)[0])
+    return callable(_dispatching.dispatch(node, registry)[0])
 
 
 def _make_an_input(graph: GraphModule, node: Node, first: Node) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -23,8 +24,10 @@ from onnxscript.function_libs.torch_lib.ops.nn import (
     aten_upsample_trilinear3d,
     aten_upsample_trilinear3d_vec,
 )
+from torch.onnx._internal.exporter import _registration
 
 from sley.runtime.frameworks.from_torch.draws import DRAWS
+from sley.runtime.frameworks.from_torch.values import constant, like
 from sley.runtime.networks.registry import UnsupportedOperator
 
 OPSET = 23
@@ -49,11 +52,11 @@ def scaled_dot_product_attention(
         heads = sides[-3] if len(sides) > 3 else 1
         query, key, value = (_reshaped(one, [-1, heads, *one.shape[-2:]]) for one in (query, key, value))
         if attn_mask is not None:
-            every = op.Expand(attn_mask, _constant(value_ints=[*sides[:-1], keys]))
+            every = op.Expand(attn_mask, constant(value_ints=[*sides[:-1], keys]))
             attn_mask = _reshaped(every, [-1, heads, sides[-2], keys], attn_mask.dtype)
     result, *_ = op.Attention(query, key, value, attn_mask, is_causal=int(is_causal), scale=scale)
     if attn_mask is not None:
-        result = op.Where(_sees_some(attn_mask), result, _like(result, 0.0))
+        result = op.Where(_sees_some(attn_mask), result, like(result, 0.0))
     return result if len(sides) == 4 else _reshaped(result, [*sides[:-1], width])
 
 
@@ -62,22 +65,13 @@ def _sees_some(mask: Any) -> Any:
     amounts, none = mask, -float("inf")
     if mask.dtype == ir.DataType.BOOL:
         amounts, none = op.Cast(mask, to=ir.DataType.FLOAT), 0.0
-    largest = op.ReduceMax(amounts, _constant(value_ints=[-1]), keepdims=1)
-    return op.Greater(largest, _like(largest, none))
-
-
-def _constant(**value: Any) -> Any:
-    return op.Constant(**value)
-
-
-def _like(x: Any, number: float) -> Any:
-    """A number of the type of x."""
-    return op.CastLike(_constant(value_float=number), x)
+    largest = op.ReduceMax(amounts, constant(value_ints=[-1]), keepdims=1)
+    return op.Greater(largest, like(largest, none))
 
 
 def _reshaped(x: Any, shape: Sequence[int], dtype: Any = None) -> Any:
     """``dtype``: of x, if the exporter does not know it."""
-    result = op.Reshape(x, _constant(value_ints=list(shape)))
+    result = op.Reshape(x, constant(value_ints=list(shape)))
     result.dtype = dtype or x.dtype
     return result
 
@@ -86,7 +80,7 @@ def scatter_reduce(self: Any, dim: int, index: Any, src: Any, reduce: str, inclu
     """The exporter's own, but a mean, of which it keeps the last element."""
     if reduce != "mean":
         return aten_scatter_reduce(self, dim, index, src, reduce, include_self)
-    zero, one = _like(self, 0.0), _like(self, 1.0)
+    zero, one = like(self, 0.0), like(self, 1.0)
     ones, none = op.Expand(one, op.Shape(index)), op.Expand(zero, op.Shape(self))
     count = op.ScatterElements(none, index, ones, axis=dim, reduction="add")
     started = self if include_self else op.Where(op.Greater(count, zero), zero, self)
@@ -131,17 +125,17 @@ def cross_entropy_loss(
     if not (shares or label_smoothing):
         return aten_cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing)
     axis = 1 if len(self.shape) > 1 else 0
-    classes, axes = self.shape[axis], _constant(value_ints=[axis])
+    classes, axes = self.shape[axis], constant(value_ints=[axis])
     if shares:
         wanted, counted = target, None
     else:
-        hit = op.OneHot(target, _constant(value_int=classes), _constant(value_floats=[0.0, 1.0]), axis=axis)
-        seen = op.Not(op.Equal(op.Unsqueeze(target, axes), _constant(value_int=ignore_index)))
-        counted = wanted = op.Where(seen, op.CastLike(hit, self), _like(self, 0.0))
+        hit = op.OneHot(target, constant(value_int=classes), constant(value_floats=[0.0, 1.0]), axis=axis)
+        seen = op.Not(op.Equal(op.Unsqueeze(target, axes), constant(value_int=ignore_index)))
+        counted = wanted = op.Where(seen, op.CastLike(hit, self), like(self, 0.0))
     if label_smoothing:
-        even = _like(self, label_smoothing / classes)
-        even = even if shares else op.Where(seen, even, _like(self, 0.0))
-        wanted = op.Add(op.Mul(wanted, _like(self, 1 - label_smoothing)), even)
+        even = like(self, label_smoothing / classes)
+        even = even if shares else op.Where(seen, even, like(self, 0.0))
+        wanted = op.Add(op.Mul(wanted, like(self, 1 - label_smoothing)), even)
     if weight is not None:
         row = _reshaped(weight, [classes, *(1 for _ in self.shape[axis + 1 :])])
         wanted, counted = op.Mul(wanted, row), None if counted is None else op.Mul(counted, row)
@@ -151,7 +145,7 @@ def cross_entropy_loss(
     total = op.ReduceSum(loss, keepdims=0)
     if reduction == 2:
         return total
-    count = _like(self, math.prod(self.shape) / classes) if counted is None else op.ReduceSum(counted, keepdims=0)
+    count = like(self, math.prod(self.shape) / classes) if counted is None else op.ReduceSum(counted, keepdims=0)
     return op.Div(total, count)
 
 
@@ -175,7 +169,7 @@ def _average(exporters: Callable[..., Any], dimensions: int) -> Callable[..., An
             )
         taps = math.prod(kernel_size) if len(kernel_size) > 1 else kernel_size[0] ** dimensions
         means = exporters(self, kernel_size, stride, padding, False, True)
-        return op.Mul(means, _like(self, taps / divisor_override))
+        return op.Mul(means, like(self, taps / divisor_override))
 
     return pooled
 
@@ -187,7 +181,7 @@ def _aligned(exporters: Callable[..., Any], of_sizes: Callable[..., Any]) -> Cal
         if not (align_corners and scale_factors):
             return exporters(self, output_size, align_corners, scale_factors)
         sides = zip(self.shape[2:], scale_factors, strict=True)
-        return of_sizes(self, _constant(value_ints=[math.floor(side * factor) for side, factor in sides]), True)
+        return of_sizes(self, constant(value_ints=[math.floor(side * factor) for side, factor in sides]), True)
 
     return resized
 
@@ -200,7 +194,7 @@ def _antialiased(exporters: Callable[..., Any], mode: str) -> Callable[..., Any]
     ) -> Any:
         if align_corners or scales_h is None or scales_w is None:
             return exporters(self, output_size, align_corners)
-        scales = _constant(value_floats=[1.0, 1.0, scales_h, scales_w])
+        scales = constant(value_floats=[1.0, 1.0, scales_h, scales_w])
         more: dict[str, Any] = {"antialias": 1, "exclude_outside": 1, "cubic_coeff_a": -0.5}
         return op.Resize(
             self, None, scales, None, mode=mode, coordinate_transformation_mode="pytorch_half_pixel", **more
@@ -218,12 +212,13 @@ def grouped_mm(input: Any, weight: Any, offs: Any = None, bias: Any = None, out_
     if offs is None or bias is not None or len(input.shape) != 2 or len(weight.shape) != 3:
         raise UnsupportedOperator("a grouped product without offs, with a bias, or not of [S, K] and [G, K, N]")
     (rows, width), (groups, _, columns) = input.shape, weight.shape
-    ends = op.Unsqueeze(op.Cast(offs, to=ir.DataType.INT64), _constant(value_ints=[0]))
-    starts = op.Pad(ends, _constant(value_ints=[0, 1, 0, -1]))
-    number = _constant(value=ir.tensor([[row] for row in range(rows)], dtype=ir.DataType.INT64))
+    counted: Any = op.Cast(offs, to=ir.DataType.INT64)
+    ends: Any = op.Unsqueeze(counted, constant(value_ints=[0]))
+    starts = op.Pad(ends, constant(value_ints=[0, 1, 0, -1]))
+    number = constant(value=ir.tensor([[row] for row in range(rows)], dtype=ir.DataType.INT64))
     own = op.And(op.Not(op.Less(number, starts)), op.Less(number, ends))
     wide = op.Where(
-        op.Unsqueeze(own, _constant(value_ints=[2])), op.Unsqueeze(input, _constant(value_ints=[1])), _like(input, 0.0)
+        op.Unsqueeze(own, constant(value_ints=[2])), op.Unsqueeze(input, constant(value_ints=[1])), like(input, 0.0)
     )
     product = op.MatMul(
         _reshaped(wide, [rows, groups * width], input.dtype), _reshaped(weight, [groups * width, columns])
@@ -251,12 +246,21 @@ OF_LIBRARIES: dict[str, Callable[..., Any]] = {"transformers::grouped_mm_fallbac
 """Operators that libraries add to PyTorch when they are imported."""
 
 
-def translations() -> dict[Callable[..., Any], Callable[..., Any]]:
-    """For ``custom_translation_table`` of ``torch.onnx.export``."""
+def translations() -> Any:
+    """All that the exporter translates: its own, and those of this file in their place. Its table is no public part of
+    it; to fill one takes most of a second, so each is filled once."""
     found = dict(TABLE)
     for name, function in OF_LIBRARIES.items():
         library, _, own = name.partition("::")
         packet = getattr(getattr(torch.ops, library), own, None)
         if packet is not None:
             found[packet.default] = function
-    return found
+    return _registry(tuple(found.items()))
+
+
+@functools.cache
+def _registry(own: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...]) -> Any:
+    registry = _registration.ONNXRegistry.from_torchlib(OPSET)
+    for operator, function in own:
+        registry.register_op(operator, function)
+    return registry

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.order import dense
 from sley.runtime.networks.registry import UnsupportedOperator, operator
 from sley.runtime.networks.types import element_type
 from sley.runtime.nn import operators as nn
-from sley.runtime.nn.mapping import BF16, FP32, mapped
+from sley.runtime.nn.mapping import FP32, mapped
 from sley.runtime.tile import language as tile
 
 KINDS = BF16, FP32

@@ -106,10 +106,8 @@ class Tap:
         x = tile.where(x == x, x, -2.0)  # NaN is outside
         if self.mode != "cubic":  # of cubic interpolation each element is moved inside
             x = self._moved(x)
-        if self.padding == "reflection":
-            x = _clamped(x, -FURTHEST, FURTHEST)
-        else:  # further outside all is 0, or the element at the edge
-            x = _clamped(x, -4.0, self.size + 3.0)
+        far = FURTHEST if self.padding == "reflection" else 4.0  # further outside all is 0, or the element at the edge
+        x = _clamped(x, -far, self.size + far)
         low = tile.round(x) if self.mode == "nearest" else tile.floor(x)
         weight, place = self._weight(x - low), low + self.number
         if self.mode == "cubic":
