@@ -23,8 +23,8 @@ HOWS = ("eager", "sley", "inductor")
 @dataclass
 class Outcome:
     """Attributes: ``error``: the largest difference of results from the host's, by the largest of them; of a step of
-    training, of gradients and of parameters behind it. ``cycles``: of the second run, if the engine has some. ``kernels``: of Triton, and
-    ``operators``: of the device, in the graphs of Inductor."""
+    training, of gradients and of parameters behind it. ``cycles``: of the second run, if the engine has some.
+    ``kernels``: of Triton, and ``operators``: of the device, in the graphs of Inductor."""
 
     model: str
     error: float = 0.0
