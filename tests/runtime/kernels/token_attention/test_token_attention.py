@@ -47,7 +47,8 @@ def golden(queries: np.ndarray, keys: np.ndarray, values: np.ndarray, p: TokenAt
 
 
 def run(p: TokenAttention, lengths: list[int], engine: str = MODEL) -> int | None:
-    """Compares, and returns the cycles of an engine that has some; slots of a request are anywhere, and each request sees so many keys."""
+    """Compares, and returns the cycles of an engine that has some. Slots of a request are anywhere, and each request
+    sees so many keys."""
     random, slots = np.random.default_rng(p.keys), p.requests * p.keys + 3
     queries, keys, values = (
         random.standard_normal(shape).astype(BF16)
