@@ -2,7 +2,7 @@
 one is computed.
 
 Before: a body for one block. After: as many blocks as the chip has cores, each with loops over its part: those of a
-[gang](gangs.md), or else parts of one axis of the grid, if they share it evenly. A grid that they do not share evenly
+gang, or else parts of one axis of the grid, if they share it evenly. A grid that they do not share evenly
 keeps its longest axis, and its blocks the loops over the others. Iotas, which are the same in all blocks, are made in
 front of the loops.
 """
