@@ -43,6 +43,7 @@ def test_queries_that_see_no_key() -> None:
             functional.scaled_dot_product_attention(q, k, v, attn_mask=added, scale=0.3),
             functional.scaled_dot_product_attention(q, k, v, attn_mask=least),
             functional.scaled_dot_product_attention(q, few, few, is_causal=True, enable_gqa=True),
+            functional.scaled_dot_product_attention(q.mT.contiguous().mT, few, few, enable_gqa=True),
             functional.scaled_dot_product_attention(q[:, 0], k[:, 0], v[:, 0], attn_mask=seen[:, 0]),
             functional.scaled_dot_product_attention(q[None], k[None], v[None], attn_mask=seen),
             functional.scaled_dot_product_attention(q[:, :, None], k[:, :, None], v[:, :, None, :, :3]),

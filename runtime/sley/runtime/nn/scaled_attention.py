@@ -160,7 +160,9 @@ def grouped(q: Buffer, k: Buffer, v: Buffer) -> tuple[Buffer, Buffer, Buffer]:
         return q, k, v
     if heads % own:
         raise ShapeMismatch(f"q has {heads} heads and k {own}; those of k must divide those of q")
-    return q.reshape(q.shape[0], own, heads // own, *q.shape[2:]), k[:, :, None], v[:, :, None]
+    (batch, _, *sides), (far, step, *near) = q.shape, q.strides
+    split = q.strided((batch, own, heads // own, *sides), (far, step * (heads // own), step, *near))
+    return split, k[:, :, None], v[:, :, None]
 
 
 def _heads(count: int, q: Buffer) -> tuple[int, int]:
