@@ -43,6 +43,7 @@ def test_attention() -> None:
     check(nn.Sequential(Attends(), nn.Linear(8, 5, bias=False), nn.GELU(), nn.Linear(5, 3)), torch.randn(2, 5, 8))
 
 
+@pytest.mark.slow
 def test_images() -> None:
     torch.manual_seed(2)
     layers = [

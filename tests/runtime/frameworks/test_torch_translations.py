@@ -123,6 +123,7 @@ def test_a_convolution_of_steps_of_a_part() -> None:
     agrees(lambda x: conv(wide(x).mT.chunk(2, 1)[0])[..., :5], torch.randn(2, 5, 4))
 
 
+@pytest.mark.slow
 def test_losses_with_smoothing_and_shares() -> None:
     torch.manual_seed(6)
     x, weight, numbers = torch.randn(4, 5), torch.rand(5), torch.tensor([1, -100, 0, 4])
@@ -163,6 +164,7 @@ def test_operators_in_parts() -> None:
     )
 
 
+@pytest.mark.slow
 def test_sizes_by_a_scale() -> None:
     """Not the ratio of sizes, but the scale decides where elements are."""
     torch.manual_seed(8)
