@@ -123,8 +123,8 @@ class Tap:
             return x
         if self.padding == "reflection":
             first, span = (0.0, self.size - 1.0) if self.aligned else (-0.5, float(self.size))
-            away = tile.maximum(x - first, first - x)
             if span:
+                away = x - first
                 away = away - tile.floor(away / (2 * span)) * (2 * span)
                 x = tile.minimum(away, 2 * span - away) + first
         return _clamped(x, 0.0, self.size - 1.0)
