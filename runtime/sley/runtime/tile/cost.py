@@ -39,7 +39,7 @@ FURTHER = 2  # one more instruction of the vector unit like the one before it
 LANES = 20  # through the lanes, without functions
 JOINED = 14  # from a chunk to the next one that is joined with it
 ADDED = 8  # and through an adder of fp32 in them
-GAP = 0.75  # a run that does not continue the one before
+GAP, CORES_GAP = 0.75, 1.6  # a run that does not continue the one before; of one core, or where several take turns
 INSTRUCTION = 2  # of the sequencer
 TRANSFER, CHAIN, CHUNK, REDUCE, ROUND = 8, 6, 3, 16, 3  # instructions: of an operation, of each of its chunks, a round
 LATER, LOOP = 14, 8  # more of a round: for what is ahead, of a round or two, and for each loop that is joined
@@ -190,8 +190,9 @@ class _Cost:
         pitch = size if axes[runs] is None else array.strides[axes[runs]] * array.dtype.bytes
         if pitch == size and op.name in ("load", "store"):
             return ceil(count * size / bus)
-        beats = max(1.0, (size - gcd(int(pitch), bus)) / bus + 1)  # of a run that may begin anywhere in its first one
-        return ceil(count * (beats + GAP))
+        step = gcd(int(pitch), bus)  # from run to run, as to where in a beat they begin
+        beats = (ceil(size / step) * step + bus - step) / bus
+        return ceil(count * (beats + (GAP if self.sharers == 1 else CORES_GAP)))
 
     def _dot(self, op: Op) -> tuple[int, int, int]:
         a, b, _ = op.operands
