@@ -17,10 +17,12 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.timing import BF16_ROW, DOORBELL_TO_INSTRUCTION, FP32_FUNCTION, INT8_ROW
 from sley.abi.types import ElementType
-from sley.abi.vector.operations import ADDER_OPS
+from sley.abi.vector.operations import ADDER_OPS, chunk_partials
+from sley.runtime.tile.emit.chunks import HIDING, PAIRED
 from sley.runtime.tile.ir import Function, Op, Value, tile_shape, tile_type
 from sley.runtime.tile.operations import UNITS
 from sley.runtime.tile.passes.ahead import products
+from sley.runtime.tile.passes.banks import reduces_pairs
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.order import Early, accesses
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
@@ -36,7 +38,7 @@ ACKNOWLEDGED = 60  # the last beat of a store to its signal
 HANDOVER = 12  # a signal to the first row of who waits
 FURTHER = 2  # one more instruction of the vector unit like the one before it
 LANES = 20  # through the lanes, without functions
-JOINED = 14  # from a chunk to the next one that is joined with it
+DRAINED = 14  # from an instruction to the next one that is of another kind, or joined with it
 ADDED = 8  # and through an adder of fp32 in them
 GAP = 0.75  # a run that does not continue the one before
 INSTRUCTION = 2  # of the sequencer
@@ -231,23 +233,47 @@ class _Cost:
         (source,) = op.operands
         rows, columns = tile_shape(source)
         count, parts = -(-columns // self.config.array), self.config.row_parts
-        latency = JOINED + ADDED * (op.attributes["kind"] == "sum")
+        latency = DRAINED + ADDED * (op.attributes["kind"] == "sum")
         if op.attributes["axis"] == 0:
             fold = 43
             return count * (rows * parts + fold + 2 * latency), REDUCE + count * (CHUNK + 2), HANDOVER
-        exchanges = self.config.array.bit_length() - 1
-        passes = count + exchanges
-        return passes * (rows * parts + latency), REDUCE + 2 * passes, HANDOVER
+        partials, room = chunk_partials(count), self.placement.partials.get(op, self.placement.of[op.result])
+        pairs = reduces_pairs(op, self.placement.of[source].space) and count >= 2 * PAIRED
+        if pairs:
+            count, partials = -(-count // 2), 1 if rows >= HIDING else partials
+        step = partials if pairs else max(partials // 2, 1)
+        twice = room.space is self.placement.of[source].space and self.placement.share_bank(
+            room, self.placement.of[source], self.config
+        )
+        cycles = self._joined(count, rows * parts, step, 1 if pairs else 2, latency) * (1 + twice)
+        ends, instructions = self._ends(rows * parts, partials, latency)
+        return cycles + latency + ends, REDUCE + CHAIN * (count // step) + instructions, HANDOVER
+
+    def _joined(self, count: int, rows: int, step: int, apart: int, latency: int) -> int:
+        """Chunks that go to partial results, ``step`` of them an instruction; each needs what the one ``apart``
+        instructions before has written."""
+        instructions = -(-count // step)
+        waits = instructions if apart == 1 else instructions // apart if step * rows < latency else 0
+        return count * rows + waits * latency + instructions
+
+    def _ends(self, rows: int, partials: int, latency: int) -> tuple[int, int]:
+        """Partial results and lanes: cycles and instructions."""
+        passes = partials.bit_length() - 1 + self.config.array.bit_length() - 1
+        lanes = self.config.array.bit_length() - 1
+        return (2 * (partials - 1) + lanes) * rows + passes * latency, 3 * passes
 
     def _fold(self, op: Op) -> tuple[int, int, int]:
         rows, columns = op.attributes["shape"]
         count, rows = -(-columns // self.config.array), rows * self.config.row_parts
         through = LANES + ADDED + (FP32_FUNCTION if op.attributes["stages"].function is not None else 0)
         if op.attributes["axis"] == 0:
-            return count * (rows + 43 + through + JOINED + ADDED), REDUCE + count * (CHUNK + 2), HANDOVER
-        exchanges = self.config.array.bit_length() - 1
-        cycles = count * (rows + through) + exchanges * (rows + JOINED + ADDED)
-        return cycles, REDUCE + CHUNK * count + 2 * exchanges, HANDOVER
+            return count * (rows + 43 + through + DRAINED + ADDED), REDUCE + count * (CHUNK + 2), HANDOVER
+        partials = chunk_partials(count)
+        whole = all(tile_shape(v) == op.attributes["shape"] for v in op.operands if isinstance(v.type, TileType))
+        step = max(partials // 2, 1) if whole and count % partials == 0 else 1
+        cycles = self._joined(count, rows, step, partials // step, through)
+        ends, instructions = self._ends(rows, partials, DRAINED + ADDED)
+        return cycles + 2 * through + ends, REDUCE + (CHUNK + 2) * (count // step) + instructions, HANDOVER
 
     def _spread(self, op: Op) -> tuple[int, int, int]:
         rows, _ = tile_shape(op.result)

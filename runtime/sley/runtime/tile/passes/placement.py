@@ -8,12 +8,13 @@ loop carries has one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.abi.types import ElementType
+from sley.abi.vector.operations import chunk_partials
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
 from sley.runtime.tile.operations import UNITS, RoomError
 from sley.runtime.tile.passes.banks import conflicts, place_in_banks
@@ -29,16 +30,21 @@ from sley.runtime.tile.types import TileType
 @dataclass
 class Placement:
     """All buffers of a function, and which each tile is in. ``weights``: tiles of int8 whose rows are interleaved.
-    ``ragged``: those whose last lanes must be cleared."""
+    ``ragged``: those whose last lanes must be cleared. ``partials``: where partial results of reductions are whose
+    results are in the scratchpad; others are in the rows of their results."""
 
     buffers: list[Buffer]
     of: dict[Value, Buffer]
     weights: frozenset[Value] = frozenset()
     ragged: frozenset[Value] = frozenset()
+    partials: dict[Op, Buffer] = field(default_factory=dict)
 
     def in_one_bank(self, a: Value, b: Value, config: ChipConfig) -> bool:
         """Whether rows of two tiles are read from one bank, at two cycles for both."""
-        first, second = self.of[a], self.of[b]
+        return self.share_bank(self.of[a], self.of[b], config)
+
+    def share_bank(self, first: Buffer, second: Buffer, config: ChipConfig) -> bool:
+        """Whether two buffers have rows in one bank."""
         if first.space is not second.space or first is second:
             return False
         scratchpad = first.space is Space.SCRATCHPAD
@@ -63,7 +69,7 @@ def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placemen
     _check_room(placement, *max(memories, key=lambda memory: _rows(placement, memory[0]) / memory[1]), config)
     shared = _shared(function.body, placement)
     choose_slots(placement.buffers, shared, _depths(function.body), dict(memories), slots)
-    costs = conflicts(function.body, placement.of)
+    costs = conflicts(function.body, placement.of, placement.partials)
     banks = {Space.SCRATCHPAD: config.scratchpad_banks, Space.ACCUMULATOR: config.accumulator_banks}
     for space, rows in memories:
         place_in_banks([b for b in placement.buffers if b.space is space], rows, banks[space], costs)
@@ -167,10 +173,22 @@ def blocks_of(op: Op, config: ChipConfig, weights: bool) -> tuple[int, int, bool
     return -(-apart // together) * together // config.array, apart, interleave
 
 
+def reduced_shape(op: Op) -> tuple[int, int]:
+    """Of what a ``reduce`` or a ``fold`` reduces."""
+    shape: tuple[int, int] = op.attributes["shape"] if op.name == "fold" else tile_shape(op.operands[0])
+    return shape
+
+
+def _partials(op: Op, config: ChipConfig) -> int:
+    return chunk_partials(-(-reduced_shape(op)[1] // config.array))
+
+
 def _rows_of(op: Op, value: Value, placement: Placement, config: ChipConfig) -> int:
     type, weights = tile_type(value), value in placement.weights
     pairs = weight_pairs(type, config) if weights else 1
     rows = -(-type.shape[0] // pairs) * pairs * chunks(type, config)
+    if op.name in ("reduce", "fold") and op.attributes["axis"] == 1 and not op.attributes.get("narrow"):
+        rows *= _partials(op, config)
     if transposed(op):
         blocks, apart, _ = blocks_of(op, config, weights)
         rows += blocks * config.array - apart
@@ -208,6 +226,10 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
             buffer = Buffer(space, tile_shape(value), _rows_of(op, value, placement, config), loop, op.line)
             placement.buffers.append(buffer)
             of[value] = buffer
+            if op.attributes.get("narrow"):
+                rows = tile_shape(value)[0] * _partials(op, config)
+                placement.partials[op] = Buffer(Space.ACCUMULATOR, tile_shape(value), rows, loop, op.line)
+                placement.buffers.append(placement.partials[op])
 
 
 def _check_room(placement: Placement, space: Space, rows: int, config: ChipConfig) -> None:

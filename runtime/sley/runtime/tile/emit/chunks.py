@@ -1,0 +1,173 @@
+"""Instructions of the vector unit: reductions along rows. Chunks of N columns go to partial results, which are then
+joined, as are lanes after them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+from sley.abi.faults import Unit
+from sley.abi.instructions import Space
+from sley.abi.types import ElementType
+from sley.abi.vector.chains import Chain, Condition, Lanes, Late, Operand
+from sley.abi.vector.operations import IDENTITY, JOIN, Reduction, chunk_partials
+from sley.runtime.assembler.operands import Register
+from sley.runtime.tile.emit.room import Room
+from sley.runtime.tile.emit.rows import for_chunks, read_as
+from sley.runtime.tile.ir import Op, tile_shape, tile_type
+
+PAIRED = 4
+"""Chunks of a tile from which on two of them are read at the same time, where the order is free."""
+HIDING = 32
+"""Rows of an instruction that waits for the one before it, from which on that is less than to join partials."""
+
+
+def reduce_chunks(room: Room, op: Op, reduction: Reduction, dtype: ElementType) -> None:
+    """All lanes of the result have it. What a last chunk lacks is the identity."""
+    k, (source,) = room.k, op.operands
+    rows, columns = tile_shape(source)
+    whole, rest = divmod(columns, room.config.array)
+    partials = chunk_partials(whole + bool(rest))
+    space, type = read_as(room, source)
+    room.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
+    with k.scratch("a out") as (a, out):
+        room.row(source, a)
+        partials_row(room, op, out)
+        chunks = _Chunks(room, reduction, dtype, space, type, rows, a, out)
+        if reduction is not Reduction.SUM and space is Space.SCRATCHPAD and whole >= PAIRED:
+            partials = 1 if rows >= HIDING else min(partials, whole // 2)
+            chunks.pairs(whole // 2, partials)
+            written = partials
+            if whole % 2:
+                chunks.one(0, joined=True)
+        else:
+            chunks.by_partials(whole, partials)
+            written = min(partials, whole)
+        if rest:
+            chunks.one(whole % partials, joined=whole % partials < written, columns=rest)
+        join_partials(room, out, rows, partials, reduction, dtype)
+        exchange_lanes(room, op, out, rows, reduction, dtype)
+
+
+def partials_row(room: Room, op: Op, into: Register) -> Register:
+    """The first row of the partial results of a reduction, in the register."""
+    buffer = room.placement.partials.get(op)
+    if buffer is None:
+        return room.row(op.result, into)
+    room.k.mov(into, buffer.first)
+    return into
+
+
+class _Chunks:
+    """Chunks of a tile, from row ``a`` on, to partial results, from row ``out`` on; each method goes on where the one
+    before ended."""
+
+    def __init__(
+        self,
+        room: Room,
+        reduction: Reduction,
+        dtype: ElementType,
+        space: Space,
+        type: ElementType,
+        rows: int,
+        a: Register,
+        out: Register,
+    ) -> None:
+        self.room, self.k, self.rows, self.a, self.out = room, room.k, rows, a, out
+        self.reduction, self.dtype, self.space, self.type = reduction, dtype, space, type
+        self.join = JOIN[reduction]
+        self.read = partial(self.k.vector, dtype=dtype, out=dtype, a_space=space, a_type=type)
+
+    def by_partials(self, count: int, partials: int) -> None:
+        """Chunk c to partial c mod ``partials``, half of these an instruction: the next one needs the other half."""
+        k, room = self.k, self.room
+        step, halves = max(partials // 2, 1), min(partials, 2)
+        joined = Chain(binary2=self.join, binary2_operand=Operand.LATE0, late0=Late.B)
+
+        def some(number: int, chunks: int = step) -> None:
+            joins = number >= halves
+            if joins:
+                room.parameters.set(Unit.VECTOR, b_row=self.out)
+            self.read(self.a, self.out, chunks * self.rows, chain=room.chain(joined if joins else Chain()))
+            k.add(self.a, self.a, chunks * self.rows)
+            if halves > 1:
+                k.add(self.out, self.out, step * self.rows * (-1 if number % 2 else 1))
+
+        whole, left = divmod(count, step)
+        for number in range(min(whole, halves)):
+            some(number)
+        for_chunks(room, whole - halves, 2, lambda number: some(halves + number))
+        if left:
+            some(whole, left)
+            whole += 1
+        if whole % 2 and halves > 1:
+            k.sub(self.out, self.out, step * self.rows)
+
+    def pairs(self, half: int, partials: int) -> None:
+        """Chunks i and i + ``half`` at a time: one read port for each of them, and one for what is so far."""
+        k, step = self.k, partials * self.rows
+        both = Chain(binary=self.join, binary_operand=Operand.B)
+        more = replace(both, binary2=self.join, binary2_operand=Operand.LATE0, late0=Late.C, c_type=ElementType.INT8)
+        read = partial(self.read, b_space=self.space, b_type=self.type)
+        self.room.parameters.set(Unit.VECTOR, c_stride=1, c_row=self.out)
+        with k.scratch("b") as (b,):
+            k.add(b, self.a, half * self.rows)
+            self.room.parameters.set(Unit.VECTOR, b_row=b)
+            read(self.a, self.out, step, chain=self.room.chain(both))
+
+            def body(count: int) -> None:
+                k.add(self.a, self.a, step)
+                k.add(b, b, step)
+                self.room.parameters.set(Unit.VECTOR, b_row=b)
+                read(self.a, self.out, count * self.rows, chain=self.room.chain(more))
+
+            for_chunks(self.room, half // partials - 1, 1, lambda _: body(partials))
+            if half % partials:
+                body(half % partials)
+            last = half % partials or partials
+            k.add(self.a, b, last * self.rows)
+
+    def one(self, place: int, joined: bool, columns: int = 0) -> None:
+        """The next chunk to the partial at ``place``; ``joined``: with what is there already. ``columns``: how many it
+        has, if it is not whole."""
+        k, chain = self.k, Chain()
+        if columns:
+            chain = Chain(keep=Condition.IOTA_NEGATIVE, other=Operand.SPLAT0)
+            self.room.parameters.set(Unit.VECTOR, splat0=IDENTITY[self.reduction, self.dtype])
+            self.room.parameters.set(Unit.VECTOR, iota_base=-columns, iota_lane=1, iota_row=0)
+        if joined:
+            chain = replace(chain, binary2=self.join, binary2_operand=Operand.LATE0, late0=Late.B)
+        with k.scratch("to") as (to,):
+            k.add(to, self.out, place * self.rows)
+            if joined:
+                self.room.parameters.set(Unit.VECTOR, b_row=to)
+            self.read(self.a, to, self.rows, chain=self.room.chain(chain))
+            k.add(self.a, self.a, self.rows)
+
+
+def join_partials(room: Room, at: Register, rows: int, partials: int, reduction: Reduction, dtype: ElementType) -> None:
+    """Partial i with i + half of them, until there is one."""
+    joined = Chain(binary=JOIN[reduction], binary_operand=Operand.B)
+    room.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
+    while partials > 1:
+        partials //= 2
+        with room.k.scratch("b") as (b,):
+            room.k.add(b, at, partials * rows)
+            room.parameters.set(Unit.VECTOR, b_row=b)
+        room.k.vector(at, at, partials * rows, dtype=dtype, out=dtype, chain=room.chain(joined))
+
+
+def exchange_lanes(room: Room, op: Op, at: Register, rows: int, reduction: Reduction, dtype: ElementType) -> None:
+    """Joins all lanes of rows in the accumulators, in place, so that each lane has the result; the last instruction
+    writes it to where it is wanted."""
+    exchanged = Chain(binary2=JOIN[reduction], binary2_operand=Operand.LATE0, late0=Late.A, late0_lanes=Lanes.EXCHANGE)
+    room.parameters.set(Unit.VECTOR, a_stride=1, out_stride=1)
+    distance = 1
+    while distance < room.config.array:
+        room.parameters.set(Unit.VECTOR, exchange=distance)
+        distance *= 2
+        narrow = distance >= room.config.array and op in room.placement.partials
+        with room.k.scratch("to") as (to,):
+            target = room.row(op.result, to) if narrow else at
+            out = tile_type(op.result).dtype if narrow else dtype
+            room.k.vector(at, target, rows, dtype=dtype, out=out, chain=room.chain(exchanged))
