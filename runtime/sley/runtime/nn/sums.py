@@ -21,7 +21,7 @@ done, and raise ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``Buffer
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -109,7 +109,7 @@ def var(
     stream: Stream | None = None,
 ) -> Buffer:
     """The sum of (x - mean)^2 times 1 / (number - correction)."""
-    return _spread(x, axis, keepdims, correction, times, out, stream)
+    return _spread(_VAR, x, axis, keepdims, correction, out, stream)
 
 
 def std(
@@ -122,7 +122,7 @@ def std(
     stream: Stream | None = None,
 ) -> Buffer:
     """The root of ``var``."""
-    return _spread(x, axis, keepdims, correction, _root, out, stream)
+    return _spread(_STD, x, axis, keepdims, correction, out, stream)
 
 
 def logsumexp(
@@ -195,11 +195,11 @@ def _check_sum(operator: Reducing, x: Buffer, axes: Sequence[int]) -> None:
 
 
 def _spread(
+    operator: Reducing,
     x: Buffer,
     axis: Axes,
     keepdims: bool,
     correction: int,
-    behind: Callable[..., Any],
     out: Buffer | None,
     stream: Stream | None,
 ) -> Buffer:
@@ -208,14 +208,23 @@ def _spread(
     if count <= correction:
         raise ShapeMismatch(f"var of {count} elements with correction {correction}; it takes more elements than that")
     kind = promoted_float(x)
+    factor = 1 / (count - correction)
+    try:
+        (result,) = run_reducing(
+            operator, [x], axes, [kind], [out], numbers=(1 / count, factor), keepdims=keepdims, stream=stream
+        )
+        return result
+    except Apart:
+        pass
     center = (
         mean(x, axes, True, stream=stream)
         if kind == FP32
         else mean(cast(x, FP32, stream=stream), axes, True, stream=stream)
     )
     distances = mapped("var", squared_distance, x, center, dtype=FP32, computed=FP32, stream=stream)
-    operator = Reducing("var", (Statistic("sum", first, behind),))
-    return _reduced(operator, distances, axes, keepdims, out, stream, dtype=kind, numbers=(1 / (count - correction),))
+    (_, own) = operator.statistics
+    last = Reducing("var", (Statistic("sum", first, own.behind),))
+    return _reduced(last, distances, axes, keepdims, out, stream, dtype=kind, numbers=(factor,))
 
 
 def axes_of(x: Buffer, axis: Axes, operator: str) -> tuple[int, ...]:
@@ -232,8 +241,20 @@ def _not_zero(x: Any, *known: Any) -> Any:
     return x != 0
 
 
-def _root(total: Any, factor: float) -> Any:
-    return tile.sqrt(total * factor)
+def _root(total: Any, *rest: Any) -> Any:
+    return tile.sqrt(total * rest[-1])
+
+
+def _scaled(total: Any, *rest: Any) -> Any:
+    return total * rest[-1]
+
+
+def _center(total: Any, share: float, factor: float) -> Any:
+    return total * share
+
+
+def _distance(x: Any, center: Any, share: float, factor: float) -> Any:
+    return (x - center) * (x - center)
 
 
 def _finite(x: Any) -> Any:
@@ -255,4 +276,7 @@ _MIN = Reducing("amin", (Statistic("min", first),))
 _NORM = Reducing("norm", (Statistic("sum", first_squared, _root),))
 _ANY = Reducing("any", (Statistic("max", _not_zero),))
 _ALL = Reducing("all", (Statistic("min", _not_zero),))
+_CENTER = Statistic("sum", first, _center)
+_VAR = Reducing("var", (_CENTER, Statistic("sum", _distance, _scaled)))
+_STD = Reducing("std", (_CENTER, Statistic("sum", _distance, _root)))
 _LOGSUMEXP = Reducing("logsumexp", (Statistic("max", first), Statistic("sum", _power, _log_and_largest)))

@@ -222,8 +222,11 @@ class _Cost:
         values = [*operands, op.result]
         apart = any(tile_shape(value) != shape or tile_type(value).dtype is ElementType.INT8 for value in values)
         apart = apart or bool(op.attributes["iota"])
-        twice = len(operands) > 1 and self.placement.in_one_bank(operands[0], operands[1], self.config)
-        rows = shape[0] * count * self.config.row_parts * (1 + twice)
+        twice = 0.0
+        if len(operands) > 1:
+            first, second = (self.placement.of[value] for value in operands[:2])
+            twice = self.placement.in_banks_of(first, second, self.config)
+        rows = ceil(shape[0] * count * self.config.row_parts * (1 + twice))
         latency = LANES + ADDED * sum(stage in ADDER_OPS for stage in (stages.binary, stages.binary2))
         latency += ADDED * bool(stages.add) + (FP32_FUNCTION if stages.function is not None else 0)
         instructions = CHAIN + (CHUNK * count if apart else 0)
@@ -242,10 +245,8 @@ class _Cost:
         if pairs:
             count, partials = -(-count // 2), 1 if rows >= HIDING else partials
         step = partials if pairs else max(partials // 2, 1)
-        twice = room.space is self.placement.of[source].space and self.placement.share_bank(
-            room, self.placement.of[source], self.config
-        )
-        cycles = self._joined(count, rows * parts, step, 1 if pairs else 2, latency) * (1 + twice)
+        twice = self.placement.in_banks_of(self.placement.of[source], room, self.config)
+        cycles = ceil(self._joined(count, rows * parts, step, 1 if pairs else 2, latency) * (1 + twice))
         ends, instructions = self._ends(rows * parts, partials, latency)
         return cycles + latency + ends, REDUCE + CHAIN * (count // step) + instructions, HANDOVER
 

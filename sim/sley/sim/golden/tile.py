@@ -53,9 +53,9 @@ class GoldenTiles:
         return bf16_sums(a, b, sums)
 
     def reduce(self, kind: str, x: Bits, axis: int, dtype: ElementType, lanes: int) -> Bits:
-        """Along axis 0 as the vector unit reduces rows. Along axis 1: chunk c of ``lanes`` columns goes to partial c mod
-        p, ``chunk_partials``, from the left; partials i and i + p / 2 are joined, and so on; then lanes whose numbers
-        differ in bit 0, in bit 1, and so on. What is missing in a row changes nothing.
+        """Along axis 0 as the vector unit reduces rows. Along axis 1: chunk c of ``lanes`` columns goes to partial
+        c mod p, ``chunk_partials``, from the left; partials i and i + p / 2 are joined, and so on; then lanes whose
+        numbers differ in bit 0, in bit 1, and so on. What is missing in a row changes nothing.
         """
         reduction, is_float = Reduction[kind.upper()], dtype is ElementType.FP32
         if axis == 0:

@@ -41,19 +41,19 @@ class Placement:
 
     def in_one_bank(self, a: Value, b: Value, config: ChipConfig) -> bool:
         """Whether rows of two tiles are read from one bank, at two cycles for both."""
-        return self.share_bank(self.of[a], self.of[b], config)
+        return self.in_banks_of(self.of[a], self.of[b], config) > 0
 
-    def share_bank(self, first: Buffer, second: Buffer, config: ChipConfig) -> bool:
-        """Whether two buffers have rows in one bank."""
+    def in_banks_of(self, first: Buffer, second: Buffer, config: ChipConfig) -> float:
+        """The share of a buffer's rows that are in a bank in which another one has rows, too."""
         if first.space is not second.space or first is second:
-            return False
+            return 0.0
         scratchpad = first.space is Space.SCRATCHPAD
         rows = config.scratchpad_rows if scratchpad else config.accumulator_rows
         bank = rows // (config.scratchpad_banks if scratchpad else config.accumulator_banks)
-        one, other = (
-            range(buffer.first // bank, (buffer.first + buffer.all_rows - 1) // bank + 1) for buffer in (first, second)
-        )
-        return one.start < other.stop and other.start < one.stop
+        low = second.first // bank * bank
+        high = -(-(second.first + second.all_rows) // bank) * bank
+        shared = min(first.first + first.all_rows, high) - max(first.first, low)
+        return max(shared, 0) / first.all_rows
 
 
 def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placement:
