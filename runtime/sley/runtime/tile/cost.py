@@ -17,14 +17,13 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.timing import BF16_ROW, DOORBELL_TO_INSTRUCTION, FP32_FUNCTION, INT8_ROW
 from sley.abi.types import ElementType
-from sley.abi.vector.operations import ADDER_OPS, chunk_partials
-from sley.runtime.tile.emit.chunks import HIDING, PAIRED
+from sley.abi.vector.operations import ADDER_OPS
 from sley.runtime.tile.ir import Function, Op, Value, tile_shape, tile_type
 from sley.runtime.tile.operations import UNITS
 from sley.runtime.tile.passes.ahead import products
-from sley.runtime.tile.passes.banks import reduces_pairs
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.order import Early, accesses
+from sley.runtime.tile.passes.partials import in_pairs, partials_of
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, transposed
 from sley.runtime.tile.passes.rounds import Rounds, Segment, rounds_of
@@ -240,10 +239,10 @@ class _Cost:
         if op.attributes["axis"] == 0:
             fold = 43
             return count * (rows * parts + fold + 2 * latency), REDUCE + count * (CHUNK + 2), HANDOVER
-        partials, room = chunk_partials(count), self.placement.partials.get(op, self.placement.of[op.result])
-        pairs = reduces_pairs(op, self.placement.of[source].space) and count >= 2 * PAIRED
+        partials, pairs = partials_of(op, self.config), in_pairs(op, self.config)
+        room = self.placement.partials.get(op, self.placement.of[op.result])
         if pairs:
-            count, partials = -(-count // 2), 1 if rows >= HIDING else partials
+            count = -(-count // 2)
         step = partials if pairs else max(partials // 2, 1)
         twice = self.placement.in_banks_of(self.placement.of[source], room, self.config)
         cycles = ceil(self._joined(count, rows * parts, step, 1 if pairs else 2, latency) * (1 + twice))
@@ -269,7 +268,7 @@ class _Cost:
         through = LANES + ADDED + (FP32_FUNCTION if op.attributes["stages"].function is not None else 0)
         if op.attributes["axis"] == 0:
             return count * (rows + 43 + through + DRAINED + ADDED), REDUCE + count * (CHUNK + 2), HANDOVER
-        partials = chunk_partials(count)
+        partials = partials_of(op, self.config)
         whole = all(tile_shape(v) == op.attributes["shape"] for v in op.operands if isinstance(v.type, TileType))
         step = max(partials // 2, 1) if whole and count % partials == 0 else 1
         cycles = self._joined(count, rows, step, partials // step, through)

@@ -10,16 +10,12 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, Condition, Lanes, Late, Operand
-from sley.abi.vector.operations import IDENTITY, JOIN, Reduction, chunk_partials
+from sley.abi.vector.operations import IDENTITY, JOIN, Reduction
 from sley.runtime.assembler.operands import Register
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import for_chunks, read_as
 from sley.runtime.tile.ir import Op, tile_shape, tile_type
-
-PAIRED = 4
-"""Chunks of a tile from which on two of them are read at the same time, where the order is free."""
-HIDING = 32
-"""Rows of an instruction that waits for the one before it, from which on that is less than to join partials."""
+from sley.runtime.tile.passes.partials import in_pairs, partials_of
 
 
 def reduce_chunks(room: Room, op: Op, reduction: Reduction, dtype: ElementType) -> None:
@@ -27,15 +23,14 @@ def reduce_chunks(room: Room, op: Op, reduction: Reduction, dtype: ElementType) 
     k, (source,) = room.k, op.operands
     rows, columns = tile_shape(source)
     whole, rest = divmod(columns, room.config.array)
-    partials = chunk_partials(whole + bool(rest))
+    partials = partials_of(op, room.config)
     space, type = read_as(room, source)
     room.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
     with k.scratch("a out") as (a, out):
         room.row(source, a)
         partials_row(room, op, out)
         chunks = _Chunks(room, reduction, dtype, space, type, rows, a, out)
-        if reduction is not Reduction.SUM and space is Space.SCRATCHPAD and whole >= PAIRED:
-            partials = 1 if rows >= HIDING else min(partials, whole // 2)
+        if in_pairs(op, room.config):
             chunks.pairs(whole // 2, partials)
             written = partials
             if whole % 2:

@@ -12,7 +12,7 @@ from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, Late, Operand
-from sley.abi.vector.operations import JOIN, BinaryOp, chunk_partials
+from sley.abi.vector.operations import JOIN, BinaryOp
 from sley.runtime.tile.emit.chunks import exchange_lanes, join_partials, partials_row
 from sley.runtime.tile.emit.reductions import FOLDED
 from sley.runtime.tile.emit.room import Room
@@ -20,6 +20,7 @@ from sley.runtime.tile.emit.rows import Walk, advance, for_chunks, read_as, writ
 from sley.runtime.tile.ir import Op
 from sley.runtime.tile.operations import REDUCTIONS
 from sley.runtime.tile.passes.folds import free_late
+from sley.runtime.tile.passes.partials import partials_of
 from sley.runtime.tile.types import TileType
 
 
@@ -86,7 +87,7 @@ def emit_fold(room: Room, op: Op) -> None:
             joined = replace(joined, c_type=ElementType.INT8)
         room.parameters.set(Unit.VECTOR, **{f"{name}_stride": 1})
         own = {"b_space": Space.ACCUMULATOR, "b_type": ElementType.INT8} if source is Late.B else {}
-        partials = chunk_partials(count)
+        partials = partials_of(op, room.config)
         whole_tiles = all(walk.step and walk.offsets[-1] for walk in walks) and period == 1
         step = max(partials // 2, 1) if whole_tiles and count % partials == 0 else 1  # chunks of an instruction
         rows = step * whole[0]

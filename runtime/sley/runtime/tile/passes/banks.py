@@ -10,11 +10,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.abi.instructions import Space
 from sley.runtime.tile.ir import Block, Op, Value
 from sley.runtime.tile.operations import UNITS
 from sley.runtime.tile.passes.buffers import Buffer
+from sley.runtime.tile.passes.partials import in_pairs
 
 TOGETHER, BESIDE = 8, 1
 """What it costs if two operands of an instruction are in one bank, and if those of two units are."""
@@ -26,12 +27,7 @@ def reduces_chunks(op: Op) -> bool:
     return op.name in ("reduce", "fold") and op.attributes["axis"] == 1
 
 
-def reduces_pairs(op: Op, space: Space) -> bool:
-    """Whether it reads two chunks at a time, where their order is free and results so far are in the other memory."""
-    return op.name == "reduce" and reduces_chunks(op) and op.attributes["kind"] != "sum" and space is Space.SCRATCHPAD
-
-
-def conflicts(block: Block, of: Mapping[Value, Buffer], partials: Mapping[Op, Buffer]) -> Conflicts:
+def conflicts(block: Block, of: Mapping[Value, Buffer], partials: Mapping[Op, Buffer], config: ChipConfig) -> Conflicts:
     """What it costs if two buffers are in one bank; of a buffer itself, if both halves of a slot are. ``partials``: of
     reductions whose results are elsewhere."""
     readers: dict[Unit, set[Buffer]] = defaultdict(set)
@@ -52,10 +48,10 @@ def conflicts(block: Block, of: Mapping[Value, Buffer], partials: Mapping[Op, Bu
         if reduces_chunks(op):
             own = partials.get(op, of[op.result])
             add(read[0], own, TOGETHER)
-            if not reduces_pairs(op, read[0].space):
-                found[own][own] = BESIDE
-            if reduces_pairs(op, read[0].space):
+            if in_pairs(op, config):
                 found[read[0]][read[0]] = TOGETHER
+            else:
+                found[own][own] = BESIDE
         readers[unit] |= set(read)
         writers[unit] |= {of[value] for value in op.results if value in of}
     for groups in (readers, writers):

@@ -14,12 +14,12 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.abi.types import ElementType
-from sley.abi.vector.operations import chunk_partials
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
 from sley.runtime.tile.operations import UNITS, RoomError
 from sley.runtime.tile.passes.banks import conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.chains import in_scratchpad
+from sley.runtime.tile.passes.partials import partials_of
 from sley.runtime.tile.passes.products import interleaved, ragged
 from sley.runtime.tile.passes.regions import transposed
 from sley.runtime.tile.passes.reuse import Reuse
@@ -69,7 +69,7 @@ def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placemen
     _check_room(placement, *max(memories, key=lambda memory: _rows(placement, memory[0]) / memory[1]), config)
     shared = _shared(function.body, placement)
     choose_slots(placement.buffers, shared, _depths(function.body), dict(memories), slots)
-    costs = conflicts(function.body, placement.of, placement.partials)
+    costs = conflicts(function.body, placement.of, placement.partials, config)
     banks = {Space.SCRATCHPAD: config.scratchpad_banks, Space.ACCUMULATOR: config.accumulator_banks}
     for space, rows in memories:
         place_in_banks([b for b in placement.buffers if b.space is space], rows, banks[space], costs)
@@ -173,22 +173,12 @@ def blocks_of(op: Op, config: ChipConfig, weights: bool) -> tuple[int, int, bool
     return -(-apart // together) * together // config.array, apart, interleave
 
 
-def reduced_shape(op: Op) -> tuple[int, int]:
-    """Of what a ``reduce`` or a ``fold`` reduces."""
-    shape: tuple[int, int] = op.attributes["shape"] if op.name == "fold" else tile_shape(op.operands[0])
-    return shape
-
-
-def _partials(op: Op, config: ChipConfig) -> int:
-    return chunk_partials(-(-reduced_shape(op)[1] // config.array))
-
-
 def _rows_of(op: Op, value: Value, placement: Placement, config: ChipConfig) -> int:
     type, weights = tile_type(value), value in placement.weights
     pairs = weight_pairs(type, config) if weights else 1
     rows = -(-type.shape[0] // pairs) * pairs * chunks(type, config)
     if op.name in ("reduce", "fold") and op.attributes["axis"] == 1 and not op.attributes.get("narrow"):
-        rows *= _partials(op, config)
+        rows *= partials_of(op, config)
     if transposed(op):
         blocks, apart, _ = blocks_of(op, config, weights)
         rows += blocks * config.array - apart
@@ -227,7 +217,7 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
             placement.buffers.append(buffer)
             of[value] = buffer
             if op.attributes.get("narrow"):
-                rows = tile_shape(value)[0] * _partials(op, config)
+                rows = tile_shape(value)[0] * partials_of(op, config)
                 placement.partials[op] = Buffer(Space.ACCUMULATOR, tile_shape(value), rows, loop, op.line)
                 placement.buffers.append(placement.partials[op])
 
