@@ -2,7 +2,9 @@
 
 The result has the type of x, of integers float32. Errors are those of float32 results against float64, in units in the
 last place (ulp) if nothing else is said; bfloat16 adds half a unit of its own. exp2, log2, reciprocal, rsqrt and sqrt
-are functions of the [vector unit](numerics.md#functions), whose errors are 1 ulp. Results below 2^-126 are 0.
+are functions of the [vector unit](numerics.md#functions), whose errors are 1 ulp. Results below 2^-126 are 0. Where the
+result is bfloat16 those that are long take a short form, with an error of at most 0.51 ulp of bfloat16, the rounding
+included: see ``short_functions``.
 """
 
 from __future__ import annotations

@@ -130,8 +130,8 @@ def passed(reader: Any, statistic: Any, known: Any, numbers: Any, whole: int, al
 
 def tile_along(size: int, axis: int, lanes: int) -> int:
     """Elements of a tile along an axis of so many that is reduced, which the order of additions depends on: all of them
-    if these are at most 32 rows or 16 N columns, N the lanes of the chip; else the largest divisor up to there, from 8
-    rows or 4 N columns on; or just 32 and 16 N, and a smaller tile at the end."""
+    if these are at most 32 rows or 64 N columns, N the lanes of the chip; else the largest divisor up to there, from 8
+    rows or 4 N columns on; or just 32 and 64 N, and a smaller tile at the end."""
     least, most = ROWS if axis == 0 else (CHUNKS[0] * lanes, CHUNKS[1] * lanes)
     if size <= most:
         return size

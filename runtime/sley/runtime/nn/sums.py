@@ -11,7 +11,7 @@ stream: where to run; the device's default stream if not given.
 Floats are computed in fp32, and the result has the type of x. Integers are added in int32, modulo 2^32 if they are
 int32, and the result is int32; of what is not made by sums and comparisons alone it is float32.
 
-Order. An axis whose elements lie side by side is cut into tiles of at most 16 N elements, another one into tiles of at
+Order. An axis whose elements lie side by side is cut into tiles of at most 64 N elements, another one into tiles of at
 most 32, by ``reducing.tile_along``. Tiles are added element by element, the first one to 0; what is left in a tile is
 added as ``tile.Tile.sum`` does; so is a smaller tile at the end, which is added then. Axes that are not one in memory
 are reduced one after the other, the last one first, with float32 or int32 between. Calls return before the work is
@@ -257,16 +257,13 @@ def _distance(x: Any, center: Any, share: float, factor: float) -> Any:
     return (x - center) * (x - center)
 
 
-def _finite(x: Any) -> Any:
-    return tile.where(tile.maximum(x, -x) == math.inf, 0.0, x)
-
-
 def _power(x: Any, largest: Any) -> Any:
-    return tile.exp(x - _finite(largest))
+    return tile.exp(x - largest)
 
 
 def _log_and_largest(total: Any, largest: Any) -> Any:
-    return tile.log(total) + _finite(largest)
+    infinite = tile.maximum(largest, -largest) == math.inf  # of which the distances are NaN
+    return tile.where(infinite, largest, tile.log(total) + largest)
 
 
 _SUM = Reducing("sum", (Statistic("sum", first),))

@@ -74,21 +74,31 @@ class _Chunks:
         self.read = partial(self.k.vector, dtype=dtype, out=dtype, a_space=space, a_type=type)
 
     def by_partials(self, count: int, partials: int) -> None:
-        """Chunk c to partial c mod ``partials``, half of these an instruction: the next one needs the other half."""
+        """Chunk c to partial c mod ``partials``, half of these an instruction: the next one needs the other half. All
+        are joined by one chain, so that instructions follow each other; the first of them take two chunks."""
         k, room = self.k, self.room
         step, halves = max(partials // 2, 1), min(partials, 2)
-        joined = Chain(binary2=self.join, binary2_operand=Operand.LATE0, late0=Late.B)
+        joined = Chain(binary=self.join, binary_operand=Operand.B)
+        twice = count >= 2 * partials
 
         def some(number: int, chunks: int = step) -> None:
-            joins = number >= halves
-            if joins:
+            rows = chunks * self.rows
+            if number >= halves:
                 room.parameters.set(Unit.VECTOR, b_row=self.out)
-            self.read(self.a, self.out, chunks * self.rows, chain=room.chain(joined if joins else Chain()))
-            k.add(self.a, self.a, chunks * self.rows)
+                self.read(self.a, self.out, rows, chain=room.chain(joined))
+            elif twice:
+                with k.scratch("b") as (b,):
+                    k.add(b, self.a, partials * self.rows)
+                    room.parameters.set(Unit.VECTOR, b_row=b)
+                self.read(self.a, self.out, rows, chain=room.chain(joined), b_space=self.space, b_type=self.type)
+            else:
+                self.read(self.a, self.out, rows, chain=room.chain(Chain()))
+            behind = rows + partials * self.rows if twice and number == halves - 1 else rows
+            k.add(self.a, self.a, behind)
             if halves > 1:
                 k.add(self.out, self.out, step * self.rows * (-1 if number % 2 else 1))
 
-        whole, left = divmod(count, step)
+        whole, left = divmod(count - partials if twice else count, step)
         for number in range(min(whole, halves)):
             some(number)
         for_chunks(room, whole - halves, 2, lambda number: some(halves + number))
