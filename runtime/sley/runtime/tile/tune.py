@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sley.driver import NoCycleCounts
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import KernelError
 from sley.runtime.tile.arguments import Call
@@ -57,8 +58,8 @@ class Tuner:
 
     def run(self, problem: Problem, call: Call, stream: Stream) -> list[Measurement]:
         """Measures the candidates of a problem with the arrays of a call."""
-        before = call.device.driver.counters()
-        _ = (call.device.driver.counters() - before).cycles  # an error if the engine counts none
+        if not call.device.driver.has_cycles:
+            raise NoCycleCounts
         contents = [array.numpy() for array in call.arrays.values()]
         tried, found, errors = problem.candidates(), list[tuple[int, Candidate]](), list[KernelError]()
         for candidate in problem.ranked():
