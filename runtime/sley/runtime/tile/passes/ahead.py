@@ -114,8 +114,10 @@ def _candidates(body: Block, config: ChipConfig) -> Iterator[frozenset[Op]]:
         for between in _between(body, [op for op in dots if op not in first]):
             yield frozenset((*loads, *first, *between))
         yield frozenset((*loads, *first))
+    reduces = any(op.name in ("fold", "reduce") for op in body.ops)
     of_products = sum(products(op, config) for op in dots) * 2
-    if (of_products if dots else sum(_chunks(op, config) for op in body.ops)) > config.unit_queue:
+    of_rows = sum(_chunks(op, config) for op in body.ops) if reduces and not dots else 0
+    if max(of_products, of_rows) > config.unit_queue:
         yield frozenset(loads)
 
 
