@@ -57,7 +57,7 @@ def log1p(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None)
 
 def reciprocal(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """1 / x: 1 ulp; 0 of x above 2^126."""
-    return _mapped("reciprocal", x, out, stream)
+    return in_fp32("reciprocal", tile.reciprocal, x, out=out, stream=stream)
 
 
 def sqrt(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
@@ -82,7 +82,7 @@ def ceil(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) 
 
 def round(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The nearest integer, of two the even one, exactly."""
-    return _mapped("round", x, out, stream)
+    return in_fp32("round", tile.round, x, out=out, stream=stream)
 
 
 def trunc(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
@@ -351,8 +351,6 @@ TILES: dict[str, Callable[[Any], Any]] = {
     "log1p": _log1p,
     "sqrt": tile.sqrt,
     "rsqrt": tile.rsqrt,
-    "reciprocal": tile.reciprocal,
-    "round": tile.round,
     "floor": tile.floor,
     "ceil": _ceil,
     "trunc": _trunc,

@@ -3,6 +3,7 @@ joined, as are lanes after them."""
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 
@@ -74,34 +75,41 @@ class _Chunks:
         self.read = partial(self.k.vector, dtype=dtype, out=dtype, a_space=space, a_type=type)
 
     def by_partials(self, count: int, partials: int) -> None:
-        """Chunk c to partial c mod ``partials``, half of these an instruction: the next one needs the other half. All
-        are joined by one chain, so that instructions follow each other; the first of them take two chunks."""
+        """Chunk c to partial c mod ``partials``: first all partials with an instruction, of two chunks each if there
+        are as many, then half of them, as the next one needs the other half. All are joined by one chain, so that
+        instructions follow each other."""
         k, room = self.k, self.room
         step, halves = max(partials // 2, 1), min(partials, 2)
         joined = Chain(binary=self.join, binary_operand=Operand.B)
-        twice = count >= 2 * partials
+        begun = min(partials, count)
+        if count >= 2 * partials:
+            with k.scratch("b") as (b,):
+                k.add(b, self.a, begun * self.rows)
+                room.parameters.set(Unit.VECTOR, b_row=b)
+            read = partial(self.read, b_space=self.space, b_type=self.type)
+            read(self.a, self.out, begun * self.rows, chain=room.chain(joined))
+            begun *= 2
+        elif count:
+            self.read(self.a, self.out, begun * self.rows, chain=room.chain(Chain()))
+        k.add(self.a, self.a, begun * self.rows)
+
+        if halves == 1 and count > begun:
+            room.parameters.set(Unit.VECTOR, b_row=self.out)
 
         def some(number: int, chunks: int = step) -> None:
-            rows = chunks * self.rows
-            if number >= halves:
+            if halves > 1:
                 room.parameters.set(Unit.VECTOR, b_row=self.out)
-                self.read(self.a, self.out, rows, chain=room.chain(joined))
-            elif twice:
-                with k.scratch("b") as (b,):
-                    k.add(b, self.a, partials * self.rows)
-                    room.parameters.set(Unit.VECTOR, b_row=b)
-                self.read(self.a, self.out, rows, chain=room.chain(joined), b_space=self.space, b_type=self.type)
-            else:
-                self.read(self.a, self.out, rows, chain=room.chain(Chain()))
-            behind = rows + partials * self.rows if twice and number == halves - 1 else rows
-            k.add(self.a, self.a, behind)
+            self.read(self.a, self.out, chunks * self.rows, chain=room.chain(joined))
+            k.add(self.a, self.a, chunks * self.rows)
             if halves > 1:
                 k.add(self.out, self.out, step * self.rows * (-1 if number % 2 else 1))
 
-        whole, left = divmod(count - partials if twice else count, step)
-        for number in range(min(whole, halves)):
-            some(number)
-        for_chunks(room, whole - halves, 2, lambda number: some(halves + number))
+        whole, left = divmod(count - begun, step)
+        with room.repeat(whole // halves) if whole >= halves else nullcontext():
+            for number in range(halves if whole >= halves else 0):
+                some(number)
+        if whole % halves:
+            some(0)
         if left:
             some(whole, left)
             whole += 1

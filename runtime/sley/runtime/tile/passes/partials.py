@@ -28,13 +28,12 @@ def in_pairs(op: Op, config: ChipConfig) -> bool:
 
 
 def partials_of(op: Op, config: ChipConfig) -> int:
-    """Partial results of a ``reduce`` or a ``fold`` along axis 1. Of sums they are published; where the order is free
-    they are as many as hide the latency."""
+    """Partial results of a ``reduce`` or a ``fold`` along axis 1. Those of sums are published. Where the order is free
+    they are as many as pay: of pairs one if its rows hide the latency; else two, which only then do."""
     rows, columns = reduced_shape(op)
     published = chunk_partials(-(-columns // config.array))
     if op.name != "reduce" or op.attributes["kind"] == "sum":
         return published
-    whole = columns // config.array
     if in_pairs(op, config):
-        return 1 if rows >= HIDING else min(published, 1 << (whole // 2).bit_length() - 1)
-    return published if rows >= HIDING or whole < 2 * PAIRED else max(published, PAIRED)
+        return 1 if rows >= HIDING else min(published, 1 << (columns // config.array // 2).bit_length() - 1)
+    return published if rows >= HIDING else 1
