@@ -5,10 +5,12 @@ import random
 
 import pytest
 
+from sley.abi.config import preset
 from sley.abi.instructions import Space
 from sley.runtime.tile.ir import Block, Op
 from sley.runtime.tile.passes.banks import BESIDE, TOGETHER, conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
+from sley.runtime.tile.passes.placement import place
 from sley.runtime.tile.passes.slots import choose_slots
 from sley.runtime.tile.text import parse
 
@@ -32,7 +34,7 @@ def test_operands_of_a_product_are_apart() -> None:
     function = parse(PRODUCT)
     values = {value.name or number: value for number, op in enumerate(function.body.ops) for value in op.results}
     a, b, sums = buffer(256), buffer(256), buffer(256, space=Space.ACCUMULATOR)
-    costs = conflicts(function.body, {values[1]: a, values[2]: b, values[3]: sums, values[4]: sums})
+    costs = conflicts(function.body, {values[1]: a, values[2]: b, values[3]: sums, values[4]: sums}, {}, preset("base"))
     assert costs[a][b] == TOGETHER
     assert sums not in costs
     place_in_banks([a, b], 1024, 2, costs)
@@ -91,3 +93,22 @@ def test_inner_loops_have_slots_first() -> None:
     small, large = buffer(10, outer), buffer(30, inner)
     choose_slots([small, large], {small, large}, {outer: 0, inner: 1}, {Space.SCRATCHPAD: 75}, 4)
     assert (small.slots, large.slots) == (1, 2)
+
+
+SMALLEST = """sley.tile 1
+kernel smallest(%x: bf16[64, 256; 256, 1], %out: fp32[64, 1; 1, 1]) grid 1, 1, 1 {
+  %0: index = const() {value=0}
+  %1: bf16[64, 256] = load(%x, %0, %0) {axes=(0, 1), fill=0.0, shape=(64, 256)}
+  %2: fp32[64, 1] = reduce(%1) {axis=1, kind='min'}
+  store(%out, %0, %0, %2) {axes=(0, 1)}
+}
+"""
+
+
+def test_halves_that_are_read_together_are_apart() -> None:
+    config = preset("base")
+    bank = config.scratchpad_rows // config.scratchpad_banks
+    for kind, apart in (("min", True), ("sum", False)):
+        placement = place(parse(SMALLEST.replace("min", kind)), config)
+        (tile,) = (b for b in placement.buffers if b.space is Space.SCRATCHPAD)
+        assert ((tile.first % bank) == bank - tile.rows // 2) == apart

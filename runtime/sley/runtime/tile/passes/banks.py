@@ -1,7 +1,7 @@
 """First rows of buffers, such that what is read at the same time is in different banks, and what is written.
 
-A bank has one read and one write port. Two operands of one instruction that are in one bank take two cycles a row;
-two units that read one bank wait for each other.
+A bank has one read and one write port. Two operands of one instruction that are in one bank take two cycles a row, and
+so do two halves of one tile that it reads; two units that read one bank wait for each other.
 """
 
 from __future__ import annotations
@@ -10,18 +10,26 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
+from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
-from sley.runtime.tile.ir import Block, Value
+from sley.runtime.tile.ir import Block, Op, Value
 from sley.runtime.tile.operations import UNITS
 from sley.runtime.tile.passes.buffers import Buffer
+from sley.runtime.tile.passes.partials import in_pairs
 
 TOGETHER, BESIDE = 8, 1
 """What it costs if two operands of an instruction are in one bank, and if those of two units are."""
 Conflicts = dict[Buffer, dict[Buffer, int]]
 
 
-def conflicts(block: Block, of: Mapping[Value, Buffer]) -> Conflicts:
-    """What it costs if two buffers are in one bank."""
+def reduces_chunks(op: Op) -> bool:
+    """Whether an operation joins chunks of a tile with results so far, which it reads, too."""
+    return op.name in ("reduce", "fold") and op.attributes["axis"] == 1
+
+
+def conflicts(block: Block, of: Mapping[Value, Buffer], partials: Mapping[Op, Buffer], config: ChipConfig) -> Conflicts:
+    """What it costs if two buffers are in one bank; of a buffer itself, if both halves of a slot are. ``partials``: of
+    reductions whose results are elsewhere."""
     readers: dict[Unit, set[Buffer]] = defaultdict(set)
     writers: dict[Unit, set[Buffer]] = defaultdict(set)
     found: Conflicts = defaultdict(lambda: defaultdict(int))
@@ -37,6 +45,13 @@ def conflicts(block: Block, of: Mapping[Value, Buffer]) -> Conflicts:
         read = [of[value] for value in op.operands if value in of]
         for a, b in combinations(read, 2):
             add(a, b, TOGETHER)
+        if reduces_chunks(op):
+            own = partials.get(op, of[op.result])
+            add(read[0], own, TOGETHER)
+            if in_pairs(op, config):
+                found[read[0]][read[0]] = TOGETHER
+            else:
+                found[own][own] = BESIDE
         readers[unit] |= set(read)
         writers[unit] |= {of[value] for value in op.results if value in of}
     for groups in (readers, writers):
@@ -48,36 +63,70 @@ def conflicts(block: Block, of: Mapping[Value, Buffer]) -> Conflicts:
 
 
 def place_in_banks(buffers: Sequence[Buffer], rows: int, banks: int, costs: Conflicts) -> None:
-    """Sets ``first`` of the buffers of one memory, which all together have room in it."""
-    bank, placed = rows // banks, list[Buffer]()
+    """Sets ``first`` of the buffers of one memory, which all together have room in it: the best of some orders in which
+    each takes the best place that is left, from below or from above."""
+    bank = rows // banks
+    by_size = sorted(buffers, key=lambda buffer: -buffer.all_rows)
+    by_cost = sorted(by_size, key=lambda buffer: -max(costs.get(buffer, {}).values(), default=0))
+    found = [_places(order, rows, bank, costs, up) for order in (by_size, by_cost) for up in (1, -1)]
+    best = min((places for places in found if places is not None), key=lambda places: places[0], default=None)
+    if best is not None:
+        for buffer, first in best[1].items():
+            buffer.first = first
+        return
+    first = 0
+    for buffer in buffers:  # no room beside each other in banks of their own: one behind the other
+        buffer.first = first
+        first += buffer.all_rows
+
+
+def _places(
+    order: Sequence[Buffer], rows: int, bank: int, costs: Conflicts, up: int
+) -> tuple[int, dict[Buffer, int]] | None:
+    """What it costs, and first rows; of places that cost the same the lowest one (``up`` 1), or, of all but the first
+    buffer, the highest (-1). None if there is no room for one of them."""
+    placed: dict[Buffer, int] = {}
 
     def used(buffer: Buffer, first: int) -> range:
         return range(first // bank, (first + buffer.all_rows - 1) // bank + 1)
 
     def cost(buffer: Buffer, first: int) -> int:
         mine = used(buffer, first)
-        total = 0
+        total = costs.get(buffer, {}).get(buffer, 0) * _halves_in_one_bank(buffer, first, bank)
         for other, price in costs.get(buffer, {}).items():
             if other in placed:
-                theirs = used(other, other.first)
+                theirs = used(other, placed[other])
                 total += price * max(0, min(mine.stop, theirs.stop) - max(mine.start, theirs.start))
         return total
 
-    for buffer in sorted(buffers, key=lambda buffer: -buffer.all_rows):
-        starts = {*range(0, rows, bank), *(other.first + other.all_rows for other in placed)}
+    whole = 0
+    for buffer in order:
+        starts = {*range(0, rows, bank), *(first + other.all_rows for other, first in placed.items())}
+        if up < 0:
+            starts |= {*range(bank - buffer.all_rows % bank, rows, bank)}
+            starts |= {first - buffer.all_rows for first in placed.values()}
+        if buffer in costs.get(buffer, {}):
+            starts |= {*range(bank - buffer.rows // 2 % bank, rows, bank)}
         free = [
             first
-            for first in sorted(starts)
-            if first + buffer.all_rows <= rows
-            and all(first + buffer.all_rows <= other.first or other.first + other.all_rows <= first for other in placed)
+            for first in starts
+            if 0 <= first <= rows - buffer.all_rows
+            and all(first + buffer.all_rows <= at or at + other.all_rows <= first for other, at in placed.items())
         ]
         if not free:
-            break
-        buffer.first = min(free, key=lambda first: (cost(buffer, first), first))
-        placed.append(buffer)
-    else:
-        return
-    first = 0
-    for buffer in buffers:  # no room beside each other in banks of their own: one behind the other
-        buffer.first = first
-        first += buffer.all_rows
+            return None
+        placed[buffer] = min(free, key=lambda first: (cost(buffer, first), up * first if placed else first))
+        whole += cost(buffer, placed[buffer])
+    return whole, placed
+
+
+def _halves_in_one_bank(buffer: Buffer, first: int, bank: int) -> int:
+    """Rows of all slots that are in one bank with the row half a slot behind them, in halves of a slot, rounded."""
+    half = max(buffer.rows // 2, 1)
+    alone = max(bank - half, 0)  # the first rows of a bank, from which half a slot is in it
+
+    def before(row: int) -> int:
+        return row // bank * alone + min(row % bank, alone)
+
+    starts = range(first, first + buffer.all_rows, buffer.rows)
+    return round(sum(before(start + half) - before(start) for start in starts) / half)
