@@ -19,6 +19,7 @@ from amaranth.sim.pysim import PySimEngine
 
 from sley.hw.testing.simulation.groups import groups_of, memories_of
 from sley.hw.testing.simulation.state import Slot, State
+from sley.hw.testing.simulation.testbench import Testbench, Trigger
 
 Edge = tuple[int, int, list[int]]
 """The groups of a clock domain, from and to, and those of them that run in every cycle."""
@@ -76,6 +77,12 @@ class QuickEngine(PySimEngine):
     def reset(self) -> None:
         super().reset()
         self._restart()
+
+    def add_async_testbench(self, simulator: Any, process: Any, *, background: bool) -> None:
+        self._testbenches.append(Testbench(self._design, self, process, testbench=True, background=background))
+
+    def add_trigger_combination(self, combination: Any, *, oneshot: bool) -> Trigger:
+        return Trigger(self, combination, self._active_triggers, oneshot=oneshot)
 
     def get_value(self, expr: Any) -> int:
         if self._unsettled:
