@@ -210,7 +210,7 @@ class Traffic:
         pytest.param(NANO, 256, 0.0, 25, marks=pytest.mark.campaign),
         pytest.param(EDGE, 16, 0.0, 66, marks=pytest.mark.campaign),
         (EDGE, 16, 0.5, 133),
-        (EDGE, 256, 0.0, 25),
+        pytest.param(EDGE, 256, 0.0, 25, marks=pytest.mark.slow),
         pytest.param(WIDE, 5, 0.2, 25, marks=pytest.mark.campaign),
         (WIDE, 5, 0.0, 133),
     ],
@@ -225,6 +225,7 @@ def test_random(config: ChipConfig, longest: int, gap: float, mhz: int) -> None:
     assert traffic.check() > 100
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("config", "mhz"), [(NANO, 25), (EDGE, 133), (WIDE, 100)], ids=lambda x: getattr(x, "name", x))
 def test_dense_traffic(config: ChipConfig, mhz: int) -> None:
     """Many bursts in flight each way all the time, in few rows and in many."""
@@ -419,6 +420,7 @@ SHORTER = {
 }
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("what", SHORTER)
 def test_a_time_that_is_one_cycle_short_is_found(what: str) -> None:
     dut = SdramBench(NANO, 133 * MHZ, PART)

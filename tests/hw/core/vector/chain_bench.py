@@ -1,3 +1,4 @@
+# amaranth: UnusedElaboratable=no
 """The vector unit with chains beside the golden model of the chip, on the fast engine, with memories that grant, delay
 and scramble like the real ones."""
 
