@@ -237,7 +237,6 @@ def test_more_than_may_be_in_flight(config: ChipConfig, source: tuple[int, int])
     assert asked[PORT_READS - 1] < 300 < asked[PORT_READS + 4]
 
 
-@pytest.mark.some(5)
 @pytest.mark.parametrize("config", [NANO, QUAD], ids=lambda c: c.name)
 @pytest.mark.parametrize("seed", range(6))
 def test_drain(seed: int, config: ChipConfig) -> None:

@@ -69,7 +69,7 @@ def number_of(network: str, item: Any) -> int:
     return int(item.payload.beat.data if network == "request" else item.payload.data)
 
 
-@pytest.mark.some(6)
+@pytest.mark.some(12)
 @pytest.mark.parametrize("network", ["request", "response"])
 @pytest.mark.parametrize(("idle", "pause"), [(0.0, 0.0), (0.5, 0.3), (0.1, 0.7)])
 @pytest.mark.parametrize(

@@ -79,7 +79,6 @@ def add(rng: random.Random, program: Program, kind: str, last: tuple[int, int]) 
     return dest, rows
 
 
-@pytest.mark.some(3)
 @pytest.mark.parametrize(
     ("config", "gaps", "stalls"),
     [

@@ -54,7 +54,6 @@ def add(rng: random.Random, config: ChipConfig, program: Program, kind: str) -> 
     program.move(address, row, runs, space, signal=rng.getrandbits(16), by_list=int(kind in BY_LIST))
 
 
-@pytest.mark.some(3)
 @CONFIGS
 @pytest.mark.parametrize(
     ("gaps", "stress", "latency"), [((0,), 0.0, (1, 1)), ((1, 2, 5, 11), 0.0, (12, 12)), ((0, 0, 1, 9), 0.4, (1, 30))]
