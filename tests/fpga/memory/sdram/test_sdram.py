@@ -210,7 +210,7 @@ class Traffic:
         pytest.param(NANO, 256, 0.0, 25, marks=pytest.mark.campaign),
         pytest.param(EDGE, 16, 0.0, 66, marks=pytest.mark.campaign),
         (EDGE, 16, 0.5, 133),
-        pytest.param(EDGE, 256, 0.0, 25, marks=pytest.mark.slow),
+        (EDGE, 256, 0.0, 25),
         pytest.param(WIDE, 5, 0.2, 25, marks=pytest.mark.campaign),
         (WIDE, 5, 0.0, 133),
     ],
