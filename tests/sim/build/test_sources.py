@@ -208,4 +208,4 @@ def test_the_text_of_a_chip_names_no_place() -> None:
     text = cached_rtlil(preset("nano"))
     assert "cell " in text
     assert str(Path(sley.hw.__file__).parent) not in text
-    assert "\\src" not in text
+    assert "attribute \\src" not in text
