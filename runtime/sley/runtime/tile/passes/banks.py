@@ -1,13 +1,15 @@
 """First rows of buffers, such that what is read at the same time is in different banks, and what is written.
 
 A bank has one read and one write port. Two operands of one instruction that are in one bank take two cycles a row, and
-so do two halves of one tile that it reads; two units that read one bank wait for each other.
+so do two halves of one tile that it reads; two units that read one bank wait for each other, also where they read slots
+of one tile: sums that a product adds to, and those of the round before on their way out.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
 
 from sley.abi.config import ChipConfig
@@ -19,7 +21,15 @@ from sley.runtime.tile.passes.partials import in_pairs
 
 TOGETHER, BESIDE = 8, 1
 """What it costs if two operands of an instruction are in one bank, and if those of two units are."""
-Conflicts = dict[Buffer, dict[Buffer, int]]
+
+
+@dataclass(frozen=True)
+class Conflicts:
+    """What it costs if two buffers are in one bank, and, of a buffer, how many rows are ``apart`` that are read at the
+    same time, and what it costs if these are: halves of a slot, or slots."""
+
+    between: dict[Buffer, dict[Buffer, int]]
+    within: dict[Buffer, tuple[int, int]]
 
 
 def reduces_chunks(op: Op) -> bool:
@@ -28,11 +38,11 @@ def reduces_chunks(op: Op) -> bool:
 
 
 def conflicts(block: Block, of: Mapping[Value, Buffer], partials: Mapping[Op, Buffer], config: ChipConfig) -> Conflicts:
-    """What it costs if two buffers are in one bank; of a buffer itself, if both halves of a slot are. ``partials``: of
-    reductions whose results are elsewhere."""
+    """``partials``: of reductions whose results are elsewhere."""
     readers: dict[Unit, set[Buffer]] = defaultdict(set)
     writers: dict[Unit, set[Buffer]] = defaultdict(set)
-    found: Conflicts = defaultdict(lambda: defaultdict(int))
+    found: dict[Buffer, dict[Buffer, int]] = defaultdict(lambda: defaultdict(int))
+    within: dict[Buffer, tuple[int, int]] = {}
 
     def add(a: Buffer, b: Buffer, cost: int) -> None:
         if a is not b and a.space is b.space:
@@ -48,18 +58,20 @@ def conflicts(block: Block, of: Mapping[Value, Buffer], partials: Mapping[Op, Bu
         if reduces_chunks(op):
             own = partials.get(op, of[op.result])
             add(read[0], own, TOGETHER)
-            if in_pairs(op, config):
-                found[read[0]][read[0]] = TOGETHER
-            else:
-                found[own][own] = BESIDE
+            halved, cost = (read[0], TOGETHER) if in_pairs(op, config) else (own, BESIDE)
+            within[halved] = max(halved.rows // 2, 1), cost
         readers[unit] |= set(read)
         writers[unit] |= {of[value] for value in op.results if value in of}
+    others = set[Buffer]().union(*(buffers for unit, buffers in readers.items() if unit is not Unit.MATRIX))
+    for sums in readers[Unit.MATRIX] & others:
+        if sums.slots > 1:
+            within.setdefault(sums, (sums.rows, BESIDE))
     for groups in (readers, writers):
         for first, second in combinations(groups.values(), 2):
             for a in first:
                 for b in second:
                     add(a, b, BESIDE)
-    return found
+    return Conflicts(found, within)
 
 
 def place_in_banks(buffers: Sequence[Buffer], rows: int, banks: int, costs: Conflicts) -> None:
@@ -67,7 +79,7 @@ def place_in_banks(buffers: Sequence[Buffer], rows: int, banks: int, costs: Conf
     each takes the best place that is left, from below or from above."""
     bank = rows // banks
     by_size = sorted(buffers, key=lambda buffer: -buffer.all_rows)
-    by_cost = sorted(by_size, key=lambda buffer: -max(costs.get(buffer, {}).values(), default=0))
+    by_cost = sorted(by_size, key=lambda buffer: -max(costs.between.get(buffer, {}).values(), default=0))
     found = [_places(order, rows, bank, costs, up) for order in (by_size, by_cost) for up in (1, -1)]
     best = min((places for places in found if places is not None), key=lambda places: places[0], default=None)
     if best is not None:
@@ -82,7 +94,7 @@ def place_in_banks(buffers: Sequence[Buffer], rows: int, banks: int, costs: Conf
 
 def _places(
     order: Sequence[Buffer], rows: int, bank: int, costs: Conflicts, up: int
-) -> tuple[int, dict[Buffer, int]] | None:
+) -> tuple[float, dict[Buffer, int]] | None:
     """What it costs, and first rows; of places that cost the same the lowest one (``up`` 1), or, of all but the first
     buffer, the highest (-1). None if there is no room for one of them."""
     placed: dict[Buffer, int] = {}
@@ -90,23 +102,26 @@ def _places(
     def used(buffer: Buffer, first: int) -> range:
         return range(first // bank, (first + buffer.all_rows - 1) // bank + 1)
 
-    def cost(buffer: Buffer, first: int) -> int:
+    def cost(buffer: Buffer, first: int) -> float:
         mine = used(buffer, first)
-        total = costs.get(buffer, {}).get(buffer, 0) * _halves_in_one_bank(buffer, first, bank)
-        for other, price in costs.get(buffer, {}).items():
+        apart, price = costs.within.get(buffer, (0, 0))
+        total = price * _in_one_bank(buffer, first, bank, apart) if apart else 0.0
+        for other, price in costs.between.get(buffer, {}).items():
             if other in placed:
                 theirs = used(other, placed[other])
                 total += price * max(0, min(mine.stop, theirs.stop) - max(mine.start, theirs.start))
         return total
 
-    whole = 0
+    whole = 0.0
     for buffer in order:
         starts = {*range(0, rows, bank), *(first + other.all_rows for other, first in placed.items())}
         if up < 0:
             starts |= {*range(bank - buffer.all_rows % bank, rows, bank)}
             starts |= {first - buffer.all_rows for first in placed.values()}
-        if buffer in costs.get(buffer, {}):
-            starts |= {*range(bank - buffer.rows // 2 % bank, rows, bank)}
+        if buffer in costs.within:
+            apart, _ = costs.within[buffer]
+            half = apart if apart < buffer.rows else buffer.all_rows // 2
+            starts |= {*range(bank - half % bank, rows, bank)}
         free = [
             first
             for first in starts
@@ -120,13 +135,14 @@ def _places(
     return whole, placed
 
 
-def _halves_in_one_bank(buffer: Buffer, first: int, bank: int) -> int:
-    """Rows of all slots that are in one bank with the row half a slot behind them, in halves of a slot, rounded."""
-    half = max(buffer.rows // 2, 1)
-    alone = max(bank - half, 0)  # the first rows of a bank, from which half a slot is in it
+def _in_one_bank(buffer: Buffer, first: int, bank: int, apart: int) -> float:
+    """Rows that are in one bank with the row ``apart`` behind them, in parts of so many: of halves of all
+    slots, or of all slots but the last."""
+    alone = max(bank - apart, 0)  # the first rows of a bank, behind which the other row is in it
 
     def before(row: int) -> int:
         return row // bank * alone + min(row % bank, alone)
 
-    starts = range(first, first + buffer.all_rows, buffer.rows)
-    return round(sum(before(start + half) - before(start) for start in starts) / half)
+    last = first + buffer.all_rows - (apart if apart == buffer.rows else 0)
+    starts = range(first, last, buffer.rows)
+    return sum(before(start + apart) - before(start) for start in starts) / apart
