@@ -85,7 +85,7 @@ class Tuner:
         compiled = problem.program(candidate)
         call.check_apart(self.kernel.name, compiled.program.reads)
         arrays = list(call.arrays.values())
-        stream.launch(compiled.program, arrays, compiled.grid)  # its program is in memory from here on
+        compiled.launch(stream, arrays)  # its program is in memory from here on
         with stream.timed() as timing:
-            stream.launch(compiled.program, arrays, compiled.grid)
+            compiled.launch(stream, arrays)
         return timing.cycles
