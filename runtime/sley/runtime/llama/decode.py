@@ -13,13 +13,10 @@ from sley.runtime.kernels.token_attention.problem import key_block
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.head_attention import HeadAttention
 from sley.runtime.llama.kernels.heads import heads_of_token, heads_of_tokens
-from sley.runtime.llama.kernels.layout import flat, folded
-from sley.runtime.llama.kernels.residual import embed, norm_scales, rows_quantised
+from sley.runtime.llama.kernels.residual import embed, norm_scales
 from sley.runtime.llama.weights import LlamaWeights, Norm, Tokens
 from sley.runtime.tile.choices import cdiv
 
-SIDE_BY_SIDE = 4
-"""Requests from which on tokens are rows of one tile, not a tile each."""
 Floats = NDArray[np.float32]
 
 
@@ -36,7 +33,7 @@ class Decode:
         self, device: Device, weights: LlamaWeights, cache: PagedCache, requests: int, keys: int, parts: int
     ) -> None:
         self.device, self.weights, self.cache, self.parts = device, weights, cache, parts
-        shape, count = weights.shape, parts * requests
+        shape = weights.shape
         block = key_block(device.config, shape.key_width)
         self.requests, self.keys = requests, cdiv(keys, block) * block
         self._head_attention = HeadAttention(device, shape, requests, self.keys, block)
@@ -47,8 +44,6 @@ class Decode:
         self._scales, self._inner_scales = (device.empty((requests, 1), np.float32) for _ in range(2))
         self._projected = device.empty((requests, shape.projected), np.float32)
         self._queries = device.zeros((requests, shape.heads, shape.key_width), BF16)
-        self._seen = device.empty((requests, shape.heads_width), BF16)
-        self._heads = device.empty((count, shape.heads_width), np.int8)
         self._gated = device.empty((requests, shape.hidden), np.float32)
         self._inverses, self._gated_inverses = (device.empty((requests, 1), np.float32) for _ in range(2))
         self.logits = device.empty((requests, shape.vocabulary), np.float32)
@@ -100,7 +95,8 @@ class Decode:
         norms = [layer.attention_norm for layer in weights.layers] + [weights.norm]
         statistics, parts = (self._scales, self._inverses), self.parts
         gated = Tokens(self._gated, self._inner_scales, self._gated_inverses, None, parts)
-        seen = Tokens(self._heads, self._inner_scales, parts=parts)
+        attention = self._head_attention
+        seen = Tokens(attention.results, self._inner_scales, parts=parts, lanes=attention.lanes)
         for number, (layer, norm) in enumerate(zip(weights.layers, norms[1:], strict=True)):
             layer.projection.of_tokens(self._normed(norms[number]), self._projected)
             self._attention(number)
@@ -116,8 +112,8 @@ class Decode:
         return Tokens(self.x, self._scales, self._inverses, norm, self.parts)
 
     def _attention(self, number: int) -> None:
-        """From products to parts of the next one."""
-        weights, shape, parts = self.weights, self.weights.shape, self.parts
+        """From products to what the next one takes."""
+        weights, shape = self.weights, self.weights.shape
         keys, values = self.cache.keys[number], self.cache.values[number]
         heads, requests = shape.heads + 2 * shape.key_heads, self.requests
         projected = self._projected.reshape(requests, heads, shape.head)
@@ -133,12 +129,4 @@ class Decode:
             values,
             shape.key_heads,
         )
-        seen = self._seen.reshape(requests, shape.key_heads, shape.group, shape.head)
-        self._head_attention(self._queries, keys, values, self._key_slots, self._mask, seen)
-        if requests < SIDE_BY_SIDE:
-            lanes = self.device.config.array
-            inputs = folded(self._seen, lanes), folded(self._heads, lanes)
-            rows_quantised[requests](*inputs, self._inner_scales, parts, rows=1)
-        else:
-            inputs = flat(self._seen), flat(self._heads)
-            rows_quantised[lambda rows: cdiv(requests, rows)](*inputs, self._inner_scales, parts)
+        self._head_attention(self._queries, keys, values, self._key_slots, self._mask)

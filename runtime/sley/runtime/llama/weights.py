@@ -19,7 +19,9 @@ from sley.runtime.kernels.many_rows.problem import Ending, ManyRows, Source
 from sley.runtime.kernels.many_rows.program import many_rows_program
 from sley.runtime.kernels.many_rows.weights import pack
 from sley.runtime.llama.checkpoint import Checkpoint, Floats, Layer
+from sley.runtime.llama.kernels.attention import rows_of_heads
 from sley.runtime.llama.kernels.quantised import to_int8
+from sley.runtime.llama.kernels.residual import rows_quantised
 from sley.runtime.llama.shape import LlamaShape
 from sley.runtime.tile.choices import cdiv
 
@@ -51,9 +53,10 @@ class Tokens:
 
     Attributes
     ----------
-    values: [parts · tokens, inputs] int8, high parts first; or [tokens, inputs] float32, with ``inverses``. scales: of
-    tokens [tokens, 1]. inverses: what tokens of float32 are multiplied by to be int8 [tokens, 1], in ``parts``. norm:
-    weights that they are multiplied by before.
+    values: [parts · tokens, inputs] int8, high parts first; or [tokens, inputs] float32, with ``inverses``; or results
+    of attention in ``lanes``, see ``HeadAttention``. scales: of tokens [tokens, 1]; of those with ``lanes`` they are
+    found, here or in the product. inverses: what tokens of float32 are multiplied by to be int8 [tokens, 1], in
+    ``parts``. norm: weights that they are multiplied by before. lanes: heads of each launch of attention.
     """
 
     values: Buffer
@@ -61,16 +64,21 @@ class Tokens:
     inverses: Buffer | None = None
     norm: Norm | None = None
     parts: int = 2
+    lanes: tuple[int, ...] = ()
 
     @property
     def source(self) -> Source:
         """How the program takes them."""
+        if self.lanes:
+            return Source.HEADS
         if self.inverses is None:
             return Source.INT8
         return Source.FLOATS if self.norm is None else Source.NORMED
 
     def as_int8(self) -> Tokens:
-        """The same, made int8 by a launch of its own."""
+        """The same, made int8 by launches of their own."""
+        if self.lanes:
+            return self._heads_as_int8()
         assert self.inverses is not None
         count, width = self.values.shape
         q = Device.of(self.values).empty((self.parts * count, width), np.int8)
@@ -79,6 +87,27 @@ class Tokens:
             self.values, norm, self.inverses, q, self.parts
         )
         return Tokens(q, self.scales, parts=self.parts)
+
+    def _heads_as_int8(self) -> Tokens:
+        device, (count, pieces, rows, _) = Device.of(self.values), self.values.shape
+        width = sum(self.lanes) * (rows - 1)
+        seen = device.empty((count, sum(self.lanes), rows - 1), BF16)
+        q = device.empty((self.parts * count, width), np.int8)
+        for piece in range(pieces):
+            first = sum(self.lanes[:piece])
+            rows_of_heads[count](self.values[:, piece], seen[:, first : first + self.lanes[piece]])
+        rows_quantised[lambda rows: cdiv(count, rows)](seen.reshape(count, width), q, self.scales, self.parts)
+        return Tokens(q, self.scales, parts=self.parts)
+
+    @property
+    def width(self) -> int:
+        """Inputs of the product."""
+        return sum(self.lanes) * (self.values.shape[2] - 1) if self.lanes else self.values.shape[1]
+
+    @property
+    def first(self) -> list[Buffer]:
+        """Arguments in front of the weights."""
+        return [self.values] if self.lanes else [self.values, self.scales]
 
     @property
     def others(self) -> list[Buffer]:
@@ -141,10 +170,10 @@ class Linear:
     ) -> None:
         x = self._fitting(ending, x)
         problem = self._problem_of(ending, x, epsilon=epsilon, width=width)
-        self._launch(problem, [x.values, x.scales, self.packed, self.scales, *results, *x.others])
+        self._launch(problem, [*x.first, self.packed, self.scales, *results, *x.others])
 
     def _fitting(self, ending: Ending, x: Tokens) -> Tokens:
-        """x, or made int8 before, if its program has no room for so many tokens of float32."""
+        """x, or made int8 before, if its program has no room for so many tokens of other types."""
         if x.source is Source.INT8:
             return x
         try:
@@ -155,7 +184,8 @@ class Linear:
 
     def _problem_of(self, ending: Ending, x: Tokens, **more: Any) -> ManyRows:
         """Of few tokens."""
-        shape = x.scales.shape[0], x.parts, self.packed.shape[0], x.values.shape[1]
+        shape = x.scales.shape[0], x.parts, self.packed.shape[0], x.width
+        more |= {"lanes": x.lanes, "head": x.values.shape[2] - 1} if x.lanes else {}
         return ManyRows(*shape, ending, source=x.source, **more)
 
     def of_prompt(self, x: Buffer, scales: Buffer, out: Buffer) -> None:

@@ -23,6 +23,7 @@ from sley.sim.golden.tile import GoldenTiles
 Bits = NDArray[np.uint32]
 EPSILON = 1e-5
 MODEL = "model:base?memory=8M"
+HEADS = Source.HEADS
 CASES = [
     (16, 1, 32, 32, Ending.SCALED),
     (8, 2, 64, 100, Ending.SCALED),
@@ -208,10 +209,70 @@ def test_refused() -> None:
         place(base, ManyRows(64, 1, 6, 32, Ending.TURNED, head=48, turned=1))
     with pytest.raises(KernelError, match=r"rows of 40 in fp32 for 1 cores.* a multiple of 16"):
         place(base, ManyRows(1, 2, 4, 40, source=Source.FLOATS))
+    with pytest.raises(KernelError, match=r"launches of \(3,\) heads of 48 elements.* multiple of 32 elements"):
+        place(base, ManyRows(1, 2, 4, 144, head=48, lanes=(3,), source=HEADS))
     with pytest.raises(KernelError, match="128 tokens of 1 parts"):
         place(base, ManyRows(128, 1, 4, 576, source=Source.NORMED))
     with pytest.raises(KernelError, match="150 tokens of 1 parts"):
         place(base, ManyRows(150, 1, 4, 32))
+
+
+def run_heads(p: ManyRows, engine: str = MODEL) -> int:
+    """Compares, and returns cycles; what is no head in x are large numbers."""
+    random, outputs, heads = np.random.default_rng(p.inputs), p.blocks * 16, sum(p.lanes)
+    values = random.standard_normal((p.tokens, heads, p.head)).astype(BF16)
+    values[0] *= 0  # a token of zeros
+    given = np.full((p.tokens, len(p.lanes), p.head + 1, 16), 1e9, BF16)
+    given[:, :, -1] = 0
+    for piece, lanes in enumerate(p.lanes):
+        own = values[:, sum(p.lanes[:piece]) :][:, :lanes]
+        given[:, piece, :-1, :lanes] = own.transpose(0, 2, 1)
+        given[:, piece, -1, :lanes] = np.abs(own).max(axis=2)
+    x = float32.to_bits(values.astype(np.float32).reshape(p.tokens, -1))
+    steps = 127 if p.parts == 1 else 127 * 128
+    scale = float32.maximum(float32.multiply(largest(x), word(1 / steps)), word(2.0**-100))
+    parts = parts_of(x, apply(Function.RECIPROCAL, scale), None, p.parts)
+    w = random.integers(-128, 128, (outputs, p.inputs)).astype(np.int8)
+    factors = random.uniform(1e-3, 2, (1, outputs)).astype(np.float32)
+    width = 16 * p.groups
+    before, norm = (random.standard_normal(shape).astype(np.float32) for shape in ((p.tokens, width), (1, width)))
+    with Device.open(engine) as device:
+        results = [device.array(before)]
+        if p.gives_scales:
+            results += [device.empty((p.tokens, 1), np.float32) for _ in range(2)]
+        inputs = [device.array(a) for a in (given, pack(device.config, w), factors)]
+        norms = [device.array(np.abs(norm))] if p.ending is Ending.ADDED else []
+        with device.stream.timed() as timing:
+            device.stream.launch(many_rows_program(device.config, p), [*inputs, *results, *norms])
+        right = ended(p, products(p, parts, w, float32.to_float(scale), factors), float32.to_bits(before), norm)
+        for found, bits in zip(results, right, strict=True):
+            assert (found.numpy().view(np.uint32) == bits).all()
+    return timing.cycles
+
+
+@pytest.mark.parametrize(
+    ("tokens", "parts", "outputs", "lanes", "head", "ending"),
+    [
+        (8, 2, 576, (9,), 64, Ending.ADDED),
+        (1, 2, 64, (9,), 64, Ending.ADDED),
+        (17, 1, 32, (3, 3, 1), 32, Ending.SCALED),
+        (3, 2, 96, (16, 2), 96, Ending.GATED),
+        (20, 2, 64, (12,), 64, Ending.ADDED),
+    ],
+)
+def test_heads_of_attention(
+    tokens: int, parts: int, outputs: int, lanes: tuple[int, ...], head: int, ending: Ending
+) -> None:
+    """Tokens are heads in lanes, of one launch of attention or several; with many tokens, some chunks at a time."""
+    inputs = sum(lanes) * head
+    run_heads(ManyRows(tokens, parts, outputs // 16, inputs, ending, EPSILON, head=head, lanes=lanes, source=HEADS))
+
+
+@pytest.mark.slow
+def test_heads_of_attention_on_the_gateware() -> None:
+    """The same bits, and the cycles of the model."""
+    p = ManyRows(2, 2, 4, 160, Ending.ADDED, EPSILON, head=32, lanes=(3, 2), source=HEADS)
+    assert run_heads(p, "fast:base?memory=8M") == run_heads(p, f"{MODEL}&cycles=on")
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ def scale(
             k.add(row, sums, at.tokens)
             w.vector(chains.JOINED, row, sums, sums, integer=True)
         k.add(row, w.half, w.token_row)
-        w.vector(chains.SCALED, sums, out or sums, row, integer=parts == 1, wait=free, signal=signal)
+        w.vector(chains.scaled(w.problem), sums, out or sums, row, integer=parts == 1, wait=free, signal=signal)
 
 
 def _store(w: Writer, rows: Register, free: Semaphores) -> None:

@@ -36,9 +36,10 @@ class Placement:
     operands, what is loaded for a group; products, if they are the result; squares and peaks, partial sums and largest
     values of each token; results, two rows for each token, in the second half alone; tables, cosines and sines of a
     block of a head, and spare, two rows for each token.
-    staged: scratchpad rows of results of bfloat16, two blocks for each half.
+    staged: scratchpad rows of results of bfloat16, two blocks for each half; of HEADS, of what is loaded.
     resident, group_operands: whether operands are those of all groups; rows of each.
-    floats, piece: accumulator rows, in both halves, of what becomes int8; rows of each token that do at a time.
+    floats, piece: accumulator rows, in both halves, of what becomes int8; rows of each token, or of each head, that do
+    at a time.
     """
 
     rows: int
@@ -76,6 +77,11 @@ def place(config: ChipConfig, problem: ManyRows) -> Placement:
         raise KernelError(
             f"{p.name}: a norm over {p.blocks * n} outputs; on the chip {config.name} they are a multiple of {2 * n}"
         )
+    if p.source is Source.HEADS and (p.head % (2 * n) or max(p.lanes) > n or sum(p.lanes) * p.head != p.inputs):
+        raise KernelError(
+            f"{p.name}: launches of {p.lanes} heads of {p.head} elements; on the chip {config.name} heads have a "
+            f"multiple of {2 * n} elements, a launch at most {n} heads, and all together are the inputs"
+        )
     if p.source is not Source.INT8 and (p.inputs % n or p.cores > 1):
         raise KernelError(
             f"{p.name}: rows of {p.inputs} in fp32 for {p.cores} cores; on the chip {config.name} inputs are a "
@@ -110,7 +116,8 @@ def _placed(config: ChipConfig, p: ManyRows, rows: int, x_slots: int, *, residen
     n, tiles = config.array, p.tiles(config)
     tokens, block_rows = rows // p.parts, tiles * n
     turned = p.ending is Ending.TURNED
-    staged = 4 * tokens if turned else 0
+    heads = p.source is Source.HEADS
+    staged = tokens * len(p.lanes) * (p.head + 1) if heads else 4 * tokens if turned else 0
     x_rows, group_rows = tiles * rows, p.together * block_rows
     bands = p.tokens // p.cores // tokens
     if (bands > 1 and (resident or p.source is not Source.INT8)) or (resident and turned):
@@ -120,7 +127,7 @@ def _placed(config: ChipConfig, p: ManyRows, rows: int, x_slots: int, *, residen
     operands = p.together + (1 + tokens if added else 0)
     sizes = {
         "sums": p.together * rows,
-        "scales": -(-p.tokens // p.cores // n),
+        "scales": tokens if heads else -(-p.tokens // p.cores // n),
         "operands": operands * (-(-p.groups // 2) if resident else 1),
         "products": tokens if p.ending is Ending.SCALED else 0,
         "squares": tokens if added else 0,
@@ -165,9 +172,14 @@ def _slots(config: ChipConfig, before: int, rows: int, most: int) -> int:
 
 def _piece(config: ChipConfig, p: ManyRows, room: int) -> int | None:
     """Rows of each token that become int8 at a time: all, or an even number. They are in one half, and in the other
-    what they become, weights of a norm, and the inverse scales, a row of all and one of each."""
+    what they become, weights of a norm, and the inverse scales, a row of all and one of each. Of HEADS: of each head,
+    in both halves by turns, behind the inverse scales."""
     if p.source is Source.INT8:
         return 0
+    if p.source is Source.HEADS:
+        most = 2 * ((room - p.tokens) // (p.inputs // p.head * p.tokens))
+        chunks = p.head // config.array
+        return next((count for count in range(chunks, 1, -2) if chunks % count == 0 and count <= most), None)
     rows = p.inputs // config.array
     each = p.tokens + (p.source is Source.NORMED)
     most = (room - p.tokens - -(-p.tokens // config.array)) // each

@@ -29,12 +29,14 @@ class Source(Enum):
     """What rows of a product are made of.
 
     INT8: they are int8 in memory. FLOATS: a token is fp32, and becomes int8 when it is multiplied by its inverse scale.
-    NORMED: besides, it is multiplied by the weights of a norm before.
+    NORMED: besides, it is multiplied by the weights of a norm before. HEADS: a token is what attention of single tokens
+    leaves, heads in lanes, of which the program finds the scale.
     """
 
     INT8 = "int8"
     FLOATS = "floats"
     NORMED = "normed"
+    HEADS = "heads"
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,8 @@ class ManyRows:
     cores: blocks of the grid, which take as many tokens each.
     apart: rows from the high part of a token to its low part, and of TURNED from a head of the result to the next one;
         by default ``tokens``.
-    head, turned: elements of a head; heads that are turned.
+    head, turned: elements of a head, of TURNED and HEADS; heads that are turned.
+    lanes: of HEADS the heads of each launch of attention, which are as many lanes of its results.
     width: elements from a row of the result to the next one, if it has more than these outputs; not of TURNED.
     source: what the rows are made of; those that are not INT8 are a single band of one core.
     """
@@ -65,6 +68,7 @@ class ManyRows:
     apart: int | None = None
     head: int = 0
     turned: int = 0
+    lanes: tuple[int, ...] = ()
     width: int | None = None
     source: Source = Source.INT8
 

@@ -17,7 +17,7 @@ from sley.abi.types import ElementType
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import Register
 from sley.runtime.device.program import Program
-from sley.runtime.kernels.many_rows import floats, operands
+from sley.runtime.kernels.many_rows import floats, heads, operands
 from sley.runtime.kernels.many_rows.chains import chains_of
 from sley.runtime.kernels.many_rows.endings import ENDINGS
 from sley.runtime.kernels.many_rows.placement import place
@@ -40,11 +40,12 @@ _EARLY = 4
 
 @lru_cache(maxsize=256)
 def many_rows_program(config: ChipConfig, problem: ManyRows) -> Program:
-    """The program; its arguments are the addresses of x [parts · tokens, inputs] int8, the scales of its tokens, the
+    """The program; its arguments are the addresses of x, which is [parts · tokens, inputs] int8 or what its ``Source``
+    says; the scales of its tokens, but not of HEADS; the
     packed weights, the scales of outputs, and the result [tokens, outputs]; with an ending that gives scales, those
     [tokens] and what rows are multiplied by to be int8 [tokens]; of ADDED at last the magnitudes of the norm's weights
     [outputs], of TURNED the cosines and sines of tokens [tokens, head / 2]. All but x and weights are fp32; the result
-    of TURNED is [heads, tokens, head] bfloat16.
+    of TURNED is [heads, tokens, head] bfloat16, x of HEADS [tokens, launches of attention, head + 1, N].
 
     Raises ``KernelError`` if it has no room.
     """
@@ -60,7 +61,9 @@ def _start(w: Writer) -> None:
     """The scales of all tokens, the first band, the first weights. What goes to the accumulators comes first, as Load
     would wait for the array later."""
     k, at, p = w.k, w.at, w.problem
-    if p.source is not Source.INT8:
+    if p.source is Source.HEADS:
+        heads.load_heads(w)
+    elif p.source is not Source.INT8:
         floats.load_inverses(w)
         floats.load_piece(w)
     else:
@@ -78,7 +81,9 @@ def _start(w: Writer) -> None:
     k.set(Unit.VECTOR, splat0=bits(HIGH), splat1=0x7FFFFFFF)
     for chain in chains_of(p, at.bands > 1):
         k.chain(chain)
-    if p.source is not Source.INT8:
+    if p.source is Source.HEADS:
+        _convert_heads(w)
+    elif p.source is not Source.INT8:
         _convert(w)
     k.mov(w.token_row, at.scales)
 
@@ -91,6 +96,7 @@ def _load_scales(w: Writer) -> None:
     with k.scratch("row") as (row,):
         for half in (0, at.half):
             k.mov(row, half + at.scales)
+            assert w.scales is not None
             k.load(w.scales, row, 1, space=Space.ACCUMULATOR)
     if p.gives_scales:
         begin(w)
@@ -132,6 +138,21 @@ def _convert(w: Writer) -> None:
                 _load_first(w, early)
             floats.to_parts(w, chunk)
             k.add(chunk, chunk, step)
+    k.empty(Unit.VECTOR, signal=w.x_full)
+    _load_first(w, slots - early)
+
+
+def _convert_heads(w: Writer) -> None:
+    """Heads become the band, loads as above."""
+    k, slots = w.k, min(w.at.slots, w.problem.groups)
+    early = min(slots, _EARLY)
+    if w.problem.gives_scales:
+        begin(w)
+    _load_operands(w)
+    w.set_weights()
+    _load_first(w, early)
+    heads.scales(w)
+    heads.convert(w)
     k.empty(Unit.VECTOR, signal=w.x_full)
     _load_first(w, slots - early)
 

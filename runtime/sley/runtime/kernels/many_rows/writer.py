@@ -37,14 +37,14 @@ class Writer:
         self.pitch = 4 * (p.width or self.n * p.groups)
         self.band_bytes = (p.blocks if turns else p.groups) * at.block_rows * config.row_bytes
         self.block_bytes = at.block_rows * config.row_bytes
-        names = ["x", "scales", "weights", "factors", "out"]
+        names = ["x", *(["scales"] if p.source is not Source.HEADS else []), "weights", "factors", "out"]
         names += ["next_scales", "inverses"] if p.gives_scales else []
         names += ["norm"] if p.ending is Ending.ADDED else []
         names += ["cosines", "sines"] if turns else []
-        names += ["x_inverses"] if p.source is not Source.INT8 else []
+        names += ["x_inverses"] if p.source in (Source.FLOATS, Source.NORMED) else []
         names += ["x_norm"] if p.source is Source.NORMED else []
         args = {name: k.arg(name, strided=name == "out" and (turns or p.width is not None)) for name in names}
-        self.x, self.scales, self.weights = args["x"], args["scales"], args["weights"]
+        self.x, self.scales, self.weights = args["x"], args.get("scales"), args["weights"]
         self.factors, self.out = args["factors"], args["out"]
         self.next_scales, self.inverses = args.get("next_scales"), args.get("inverses")
         self.x_inverses, self.x_norm = args.get("x_inverses"), args.get("x_norm")
@@ -72,8 +72,9 @@ class Writer:
             return
         own = p.tokens // p.cores
         pitch = 2 * p.head if p.ending is Ending.TURNED else self.pitch
-        steps = [(self.x, p.inputs), (self.scales, 4), (self.out, pitch)]
-        steps += [(register, 4) for register in (self.next_scales, self.inverses) if register is not None]
+        steps = [(self.x, p.inputs), (self.out, pitch)]
+        scales = (self.scales, self.next_scales, self.inverses)
+        steps += [(register, 4) for register in scales if register is not None]
         steps += [(register, 2 * p.head) for register in self.tables]
         with k.scratch("first") as (first,):
             for register, step in steps:
@@ -86,7 +87,9 @@ class Writer:
         if self.problem.source is Source.INT8:
             self.x_free = k.semaphore("x_free", at.x_slots)
         else:
-            self.given, self.taken = k.semaphore("given"), k.semaphore("taken", 1)
+            self.given = k.semaphore("given")
+        if self.problem.source in (Source.FLOATS, Source.NORMED):
+            self.taken = k.semaphore("taken", 1)
         self.w_free, self.w_full = k.semaphore("w_free", at.slots), k.semaphore("w_full")
         self.sum_free, self.summed = k.semaphore("sum_free", 2), k.semaphore("summed")
         self.operands_full = k.semaphore("operands_full")

@@ -27,7 +27,8 @@ def token_attention_program(config: ChipConfig, problem: TokenAttention) -> Prog
     longer rows, of each head zeros but in the columns of its key head; keys and values [slots, width] bfloat16, of
     slots of any size; where the keys of a request are [requests,
     keys] int32, in bytes from the first slot on; a mask [requests, keys], not 0 where there is a key; and the results
-    [requests, width, N] bfloat16, of a head, a lane, the rows of its key head count.
+    [requests, head + 1, N] bfloat16, each head a lane, the last row their largest magnitudes; lanes behind them are
+    zeros.
 
     Raises ``KernelError`` if it has no room.
     """

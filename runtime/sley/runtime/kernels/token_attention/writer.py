@@ -21,12 +21,12 @@ class Writer:
         self.k, self.config, self.problem, self.at, self.n = k, config, problem, at, config.array
         p = problem
         self.q, self.keys, self.values = (k.arg(name, strided=True) for name in ("queries", "keys", "values"))
-        self.lists, self.mask, self.out = (k.arg(name) for name in ("lists", "mask", "out"))
+        self.lists, self.mask, self.out = k.arg("lists"), k.arg("mask"), k.arg("out", strided=True)
         if p.cores > 1:
             own = p.requests // p.cores
             steps = ((self.q, 2 * p.request_step), (self.lists, 4 * p.keys), (self.mask, 4 * p.keys))
             with k.scratch("first") as (first,):
-                for register, step in (*steps, (self.out, 2 * self.n * p.width)):
+                for register, step in (*steps, (self.out, 2 * self.n * p.result_step)):
                     k.mul(first, k.block[0], own * step)
                     k.add(register, register, first)
         k.free(*k.block, *k.grid)
