@@ -12,7 +12,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.types import ElementType
 from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.assembler.operands import Register
+from sley.runtime.assembler.operands import Register, Semaphores
 from sley.runtime.device.program import Program
 from sley.runtime.kernels.token_attention import loads, softmax
 from sley.runtime.kernels.token_attention.problem import TokenAttention, place
@@ -81,28 +81,38 @@ def _values(w: Writer) -> None:
         k.mov(power, at.powers)
         k.mov(value, at.values)
         k.mov(sums, at.results)
-        k.empty(Unit.MATRIX, wait=(w.v_full, w.ready))
+        k.empty(Unit.MATRIX, wait=w.v_full)
         places, rows = (power, value, sums), (w.width_rows, p.width)
         with k.if_(w.done, "==", 0):
-            _fold(w, places, rows, accumulate=False)
+            _fold(w, places, rows, accumulate=False, wait=w.ready)
         with k.if_(w.done, "!=", 0):
-            _fold(w, places, rows, accumulate=True)
-        _later_folds(w, folds, places, rows)
+            _fold(w, places, rows, accumulate=True, wait=w.ready)
+        _later_folds(w, folds, places, rows, w.ready)
         k.empty(Unit.MATRIX, signal=(w.v_free, w.o_done))
 
 
 def _later_folds(
-    w: Writer, folds: int, places: tuple[Register, Register, Register], rows: tuple[Register, int]
+    w: Writer,
+    folds: int,
+    places: tuple[Register, Register, Register],
+    rows: tuple[Register, int],
+    wait: Semaphores = (),
 ) -> None:
     """All but the first."""
     if folds > 1:
         with w.k.loop(folds - 1):
-            _fold(w, places, rows, accumulate=True)
+            _fold(w, places, rows, accumulate=True, wait=wait)
 
 
 def _fold(
-    w: Writer, places: tuple[Register, Register, Register], rows: tuple[Register, int], *, accumulate: bool
+    w: Writer,
+    places: tuple[Register, Register, Register],
+    rows: tuple[Register, int],
+    *,
+    accumulate: bool,
+    wait: Semaphores = (),
 ) -> None:
+    """N rows of weights, which wait, and all rows that pass through them."""
     (weights, source, sums), (step, count) = places, rows
-    w.k.weights(weights, w.n, dtype=_BF16, step=w.n_register)
+    w.k.weights(weights, w.n, dtype=_BF16, step=w.n_register, wait=wait)
     w.k.matmul(source, sums, count, accumulate=accumulate, dtype=_BF16, step=step)
