@@ -12,9 +12,9 @@ from sley.runtime.device.device import Device
 from sley.runtime.kernels.token_attention.problem import key_block
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.head_attention import HeadAttention
-from sley.runtime.llama.kernels.heads import heads_of_token, heads_of_tokens
+from sley.runtime.llama.kernels.heads import heads_of_tokens
 from sley.runtime.llama.kernels.residual import embed, norm_scales
-from sley.runtime.llama.weights import LlamaWeights, Norm, Tokens
+from sley.runtime.llama.weights import Linear, LlamaWeights, Norm, Tokens
 from sley.runtime.tile.choices import cdiv
 
 Floats = NDArray[np.float32]
@@ -42,7 +42,7 @@ class Decode:
         self._mask = device.zeros((requests, self.keys), np.float32)
         self.x = device.empty((requests, shape.width), np.float32)
         self._scales, self._inner_scales = (device.empty((requests, 1), np.float32) for _ in range(2))
-        self._projected = device.empty((requests, shape.projected), np.float32)
+        self._places = device.zeros((3, requests), np.int32)
         self._queries = device.zeros((requests, shape.heads, shape.key_width), BF16)
         self._gated = device.empty((requests, shape.hidden), np.float32)
         self._inverses, self._gated_inverses = (device.empty((requests, 1), np.float32) for _ in range(2))
@@ -77,7 +77,10 @@ class Decode:
                 keys[number, : table.length] = table.slots()
                 mask[number, : table.length] = 1
         self._tokens.write(np.asarray(tokens, np.int32)[None])
+        table_row, request = self.weights.cosines.strides[0], np.arange(self.requests, dtype=np.int32)
+        places = [positions[0] * table_row, request * self._queries.strides[0], slots[0] * self.cache.slot_bytes]
         for array, values in (
+            (self._places, np.stack(places)),
             (self._positions, positions),
             (self._slots, slots),
             (self._key_slots, keys * self.cache.slot_bytes),
@@ -98,8 +101,9 @@ class Decode:
         attention = self._head_attention
         seen = Tokens(attention.results, self._inner_scales, parts=parts, lanes=attention.lanes)
         for number, (layer, norm) in enumerate(zip(weights.layers, norms[1:], strict=True)):
-            layer.projection.of_tokens(self._normed(norms[number]), self._projected)
-            self._attention(number)
+            self._heads(number, layer.projection, self._normed(norms[number]))
+            caches = self.cache.keys[number], self.cache.values[number]
+            self._head_attention(self._queries, *caches, self._key_slots, self._mask)
             layer.output.added_tokens(seen, self.x, *statistics, layer.feed_norm, epsilon)
             layer.gate_up.gated_tokens(
                 self._normed(layer.feed_norm), self._gated, self._inner_scales, self._gated_inverses
@@ -111,22 +115,14 @@ class Decode:
         """The residual stream behind a norm."""
         return Tokens(self.x, self._scales, self._inverses, norm, self.parts)
 
-    def _attention(self, number: int) -> None:
-        """From products to what the next one takes."""
-        weights, shape = self.weights, self.weights.shape
+    def _heads(self, number: int, projection: Linear, x: Tokens) -> None:
+        """Queries, keys and values of a layer, turned by positions; keys and values to the cache."""
+        weights, shape, queries = self.weights, self.weights.shape, self._queries
         keys, values = self.cache.keys[number], self.cache.values[number]
-        heads, requests = shape.heads + 2 * shape.key_heads, self.requests
-        projected = self._projected.reshape(requests, heads, shape.head)
-        heads_of = heads_of_token if requests == 1 else heads_of_tokens
-        heads_of[1](
-            projected,
-            weights.cosines,
-            weights.sines,
-            self._positions,
-            self._slots,
-            self._queries,
-            keys,
-            values,
-            shape.key_heads,
-        )
-        self._head_attention(self._queries, keys, values, self._key_slots, self._mask)
+        tables = weights.cosines, weights.sines
+        if not projection.cached_tokens(x, queries, self._places, tables, keys, values):
+            projected = self.device.empty((self.requests, shape.projected), np.float32)
+            projection.of_tokens(x, projected)
+            heads = projected.reshape(self.requests, -1, shape.head)
+            places = self._positions, self._slots
+            heads_of_tokens[1](heads, *tables, *places, queries, keys, values, shape.key_heads)

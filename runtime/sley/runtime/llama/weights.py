@@ -165,6 +165,26 @@ class Linear:
         """As ``added``, of few tokens."""
         self._tokens(Ending.ADDED, x, [out, next_scales, inverses, norm.magnitudes], epsilon)
 
+    def cached_tokens(
+        self, x: Tokens, queries: Buffer, places: Buffer, tables: Sequence[Buffer], keys: Buffer, values: Buffer
+    ) -> bool:
+        """Products of few tokens that are heads of queries, keys and values: queries [tokens, heads, key heads · head],
+        turned, each in the columns of its key head; keys, turned, and values to caches [slots, key heads, head]; all
+        bfloat16. tables: cosines and sines [positions, head / 2]. places: [3, tokens] int32, in bytes, a token's row of
+        the tables, of queries, and its slot. False if the program has no room for so many tokens; nothing is done then.
+        """
+        key_heads, head = keys.shape[1:]
+        group = queries.shape[1] // key_heads
+        turned = {"head": head, "group": group, "turned": (group + 1) * key_heads}
+        problem = self._problem_of(Ending.CACHED, x, **turned)
+        try:
+            place(Device.of(x.values).config, problem)
+        except KernelError:
+            return False
+        arguments = [*x.first, self.packed, self.scales, queries, places, *tables, keys, values, *x.others]
+        self._launch(problem, arguments)
+        return True
+
     def _tokens(
         self, ending: Ending, x: Tokens, results: list[Buffer], epsilon: float = 0.0, width: int | None = None
     ) -> None:

@@ -58,8 +58,7 @@ SPREAD = Chain(
     late0_lanes=Lanes.BROADCAST,
 )
 """Lane r of B in all lanes of row r."""
-UNITS = Chain(multiply=FACTORS)
-UNITS_BY_ROWS = Chain(multiply=Operand.LATE0, late0=Late.B)
+UNITS = Chain(multiply=Operand.LATE0, late0=Late.B)
 NORMED_UNITS = Chain(multiply=Operand.LATE0, multiply2=FACTORS, late0=Late.B)
 LOW = Chain(multiply=UNIT, binary2=BinaryOp.ADD, binary2_operand=Operand.LATE0, late0=Late.B)
 """A token times its inverse scale; what is left of it without the high part."""
@@ -68,12 +67,13 @@ _OF_SOURCES = {
     Source.INT8: (),
     Source.FLOATS: (SPREAD, UNITS),
     Source.NORMED: (SPREAD, NORMED_UNITS),
-    Source.HEADS: (LARGER, FOLD_LARGER, SCALE, INVERSE, UNITS_BY_ROWS),
+    Source.HEADS: (LARGER, FOLD_LARGER, SCALE, INVERSE, UNITS),
 }
 
 _OF_ENDINGS = {
     Ending.SCALED: (),
     Ending.TURNED: (TIMES, MINUS, PLUS, AS_IT_IS),
+    Ending.CACHED: (TIMES, MINUS, PLUS, AS_IT_IS),
     Ending.GATED: (SILU, TIMES, PEAK, LARGER, FOLD_LARGER, SCALE, INVERSE, ZERO),
     Ending.ADDED: (
         JOINED,

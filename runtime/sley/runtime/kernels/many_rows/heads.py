@@ -87,7 +87,7 @@ def convert(w: Writer) -> None:
 def _to_units(w: Writer, chunk: int) -> None:
     """A chunk of all heads times the inverse scales, heads behind heads and tokens behind tokens."""
     k, at, p = w.k, w.at, w.problem
-    number = k.chain(chains.UNITS_BY_ROWS)
+    number = k.chain(chains.UNITS)
     with k.scratch("source out inverse") as (source, out, inverse):
         k.mov(source, at.staged + chunk * w.n)
         k.mov(out, _units(w, chunk))

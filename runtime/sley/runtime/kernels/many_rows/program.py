@@ -17,7 +17,7 @@ from sley.abi.types import ElementType
 from sley.runtime.assembler.kernel import KernelBuilder
 from sley.runtime.assembler.operands import Register
 from sley.runtime.device.program import Program
-from sley.runtime.kernels.many_rows import floats, heads, operands
+from sley.runtime.kernels.many_rows import cached, floats, heads, operands
 from sley.runtime.kernels.many_rows.chains import chains_of
 from sley.runtime.kernels.many_rows.endings import ENDINGS
 from sley.runtime.kernels.many_rows.placement import place
@@ -64,6 +64,8 @@ def _start(w: Writer) -> None:
     if p.source is Source.HEADS:
         heads.load_heads(w)
     elif p.source is not Source.INT8:
+        if p.ending is Ending.CACHED:
+            cached.load_lists(w)
         floats.load_inverses(w)
         floats.load_piece(w)
     else:
@@ -133,7 +135,11 @@ def _convert(w: Writer) -> None:
                     floats.load_piece(w)
             with k.if_(chunk, "==", last):
                 _load_scales(w)
-                _load_operands(w)
+                if p.ending is Ending.CACHED:
+                    cached.load_tables(w)
+                    cached.load_operands(w)
+                else:
+                    _load_operands(w)
                 w.set_weights()
                 _load_first(w, early)
             floats.to_parts(w, chunk)
@@ -164,7 +170,7 @@ def _walk(w: Writer) -> None:
         if at.x_slots > 1 and at.bands > 1:
             with k.if_(w.bands_left, "!=", 0):
                 _load_band(w)
-        if p.ending is Ending.TURNED:
+        if p.of_heads:
             _heads(w)
         else:
             if at.resident:
@@ -189,12 +195,23 @@ def _heads(w: Writer) -> None:
     """Heads that are turned, then the others, meanwhile the tables of the next band."""
     k, p, pairs = w.k, w.problem, w.problem.pairs(w.config)
     others = p.groups // pairs - p.turned
+    if p.ending is Ending.CACHED:
+        cached.begin(w)
+        k.empty(Unit.VECTOR, wait=w.operands_full)
     k.empty(Unit.VECTOR, wait=w.tables_full)
     with k.loop(p.turned):
         with k.loop(pairs):
             _group(w, turned)
             next_pair(w)
         next_head(w)
+    if p.ending is Ending.CACHED:
+        cached.begin_values(w)
+        with k.loop(others):
+            with k.loop(pairs):
+                _group(w, rounded)
+                next_pair(w)
+            next_head(w)
+        return
     k.empty(Unit.VECTOR, signal=w.tables_free)
     with k.scratch("left") as (left,):
         k.mov(left, others * pairs)
