@@ -64,7 +64,7 @@ def _scores(w: Writer) -> None:
         with k.if_(w.done, "==", 0):
             k.empty(Unit.MATRIX, wait=w.q_full)
         _fold(w, (query, key, sums), (w.block_rows, p.block), accumulate=False)
-        _later_folds(w, folds, (query, key, sums), (w.block_rows, p.block))
+        _folds(w, folds - 1, (query, key, sums), (w.block_rows, p.block))
         k.empty(Unit.MATRIX, signal=(w.k_free, w.s_done))
         with k.scratch("last") as (last,):
             k.mov(last, p.blocks - 1)
@@ -76,31 +76,34 @@ def _scores(w: Writer) -> None:
 def _values(w: Writer) -> None:
     """Values of a block, weighed by its powers, are added to the results; a request's first block begins them."""
     k, p, at = w.k, w.problem, w.at
-    folds = p.block // w.n
+    folds = p.block // w.n // w.value_parts
     with k.scratch("power value sums") as (power, value, sums):
         k.mov(power, at.powers)
         k.mov(value, at.values)
         k.mov(sums, at.results)
-        k.empty(Unit.MATRIX, wait=w.v_full)
         places, rows = (power, value, sums), (w.width_rows, p.width)
-        with k.if_(w.done, "==", 0):
-            _fold(w, places, rows, accumulate=False, wait=w.ready)
-        with k.if_(w.done, "!=", 0):
-            _fold(w, places, rows, accumulate=True, wait=w.ready)
-        _later_folds(w, folds, places, rows, w.ready)
-        k.empty(Unit.MATRIX, signal=(w.v_free, w.o_done))
+        for part in range(w.value_parts):
+            k.empty(Unit.MATRIX, wait=w.v_full)
+            if part == 0:
+                with k.if_(w.done, "==", 0):
+                    _fold(w, places, rows, accumulate=False, wait=w.ready)
+                with k.if_(w.done, "!=", 0):
+                    _fold(w, places, rows, accumulate=True, wait=w.ready)
+            _folds(w, folds - (part == 0), places, rows, w.ready)
+            k.empty(Unit.MATRIX, signal=w.v_free)
+        k.empty(Unit.MATRIX, signal=w.o_done)
 
 
-def _later_folds(
+def _folds(
     w: Writer,
     folds: int,
     places: tuple[Register, Register, Register],
     rows: tuple[Register, int],
     wait: Semaphores = (),
 ) -> None:
-    """All but the first."""
-    if folds > 1:
-        with w.k.loop(folds - 1):
+    """So many, which add to the sums."""
+    if folds:
+        with w.k.loop(folds):
             _fold(w, places, rows, accumulate=True, wait=wait)
 
 

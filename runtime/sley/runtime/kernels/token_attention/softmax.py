@@ -49,14 +49,10 @@ def weigh(w: Writer) -> None:
         k.mov(one, at.most)
         k.mov(other, at.higher)
         with k.if_(w.done, "==", 0):
-            _vector(w, chains.THE_FOUND, one, other, 1)
-            k.vrow(chains.HIGHER, other)
+            _vector(w, chains.FIRST, one, other, 1)
         with k.if_(w.done, "!=", 0):
             _vector(w, chains.LARGER, one, other, 1)
-            k.vrow(chains.HIGHER, other)
-            k.mov(powers, at.faded)
-            _vector(w, chains.POWER, one, powers, 1)
-            k.vrow(chains.FADED, powers)
+            _vector(w, chains.POWER, one, one, 1)
             k.mov(powers, at.results)
             _vector(w, chains.FADE, powers, powers, p.width, wait=w.o_done)
         k.mov(powers, at.powers)
@@ -81,9 +77,7 @@ def _invert(w: Writer, total: Register, row: Register) -> None:
     with k.scratch("last") as (last,):
         k.mov(last, w.problem.blocks - 1)
         with k.if_(w.done, "==", last):
-            k.mov(row, w.at.faded)
             _vector(w, chains.INVERTED, total, row, 1)
-            k.vrow(chains.INVERSE, row)
             k.mov(w.ended, 1)
 
 
