@@ -133,13 +133,14 @@ def _convert(w: Writer) -> None:
             if pieces > 1:
                 with k.if_(chunk, "!=", last):
                     floats.load_piece(w)
-            with k.if_(chunk, "==", last):
+            with k.if_(chunk, "==", 0):
                 _load_scales(w)
                 if p.ending is Ending.CACHED:
                     cached.load_tables(w)
                     cached.load_operands(w)
                 else:
                     _load_operands(w)
+            with k.if_(chunk, "==", last):
                 w.set_weights()
                 _load_first(w, early)
             floats.to_parts(w, chunk)
