@@ -14,7 +14,8 @@ from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.head_attention import HeadAttention
 from sley.runtime.llama.kernels.heads import heads_of_tokens
 from sley.runtime.llama.kernels.residual import embed, norm_scales
-from sley.runtime.llama.weights import Linear, LlamaWeights, Norm, Tokens
+from sley.runtime.llama.tokens import Norm, Tokens
+from sley.runtime.llama.weights import Linear, LlamaWeights
 from sley.runtime.tile.choices import cdiv
 
 Floats = NDArray[np.float32]

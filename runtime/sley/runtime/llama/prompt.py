@@ -14,7 +14,8 @@ from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.kernels.heads import to_cache
 from sley.runtime.llama.kernels.quantised import to_int8
 from sley.runtime.llama.kernels.residual import embed, norm_scales, rows_quantised
-from sley.runtime.llama.weights import TOKENS, DeviceLayer, Linear, LlamaWeights, Norm, Tokens
+from sley.runtime.llama.tokens import Norm, Tokens
+from sley.runtime.llama.weights import TOKENS, DeviceLayer, Linear, LlamaWeights
 from sley.runtime.nn.attention import attention
 from sley.runtime.tile.choices import cdiv
 

@@ -4,11 +4,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
+from golden_rows import EPSILON, ended, parts_of, products
+from golden_rows import turned as rotated
 
 from sley.abi.config import preset
-from sley.abi.functions.table import Function
-from sley.abi.types import ElementType
 from sley.runtime import Device
 from sley.runtime.device.buffer import BF16
 from sley.runtime.errors import KernelError
@@ -17,13 +16,8 @@ from sley.runtime.kernels.many_rows.problem import Ending, ManyRows, Source
 from sley.runtime.kernels.many_rows.program import many_rows_program
 from sley.runtime.kernels.many_rows.weights import pack
 from sley.sim.golden import float32
-from sley.sim.golden.functions import apply
-from sley.sim.golden.tile import GoldenTiles
 
-Bits = NDArray[np.uint32]
-EPSILON = 1e-5
 MODEL = "model:base?memory=8M"
-HEADS = Source.HEADS
 CASES = [
     (16, 1, 32, 32, Ending.SCALED),
     (8, 2, 64, 100, Ending.SCALED),
@@ -45,56 +39,6 @@ CASES = [
     (256, 2, 32, 33, Ending.ADDED),
 ]
 """Tokens, parts, outputs of the product, inputs, ending."""
-
-
-def word(value: float) -> Bits:
-    return float32.to_bits(np.float32(value))
-
-
-def largest(x: Bits) -> Bits:
-    return (x & ~float32.SIGN).max(axis=1, keepdims=True)
-
-
-def products(p: ManyRows, x: np.ndarray, w: np.ndarray, scales: np.ndarray, factors: np.ndarray) -> Bits:
-    sums = float32.from_int32((x.astype(np.int64) @ w.T.astype(np.int64)).astype(np.int32))
-    if p.parts == 2:
-        sums = float32.add(float32.multiply(sums[: p.tokens], word(128)), sums[p.tokens :])
-    return float32.multiply(float32.multiply(sums, float32.to_bits(scales)), float32.to_bits(factors))
-
-
-def ended(p: ManyRows, values: Bits, before: Bits, norm: np.ndarray) -> tuple[Bits, ...]:
-    """The result; with an ending that gives them, scales and their inverses."""
-    if p.ending is Ending.SCALED:
-        return (values,)
-    if p.ending is Ending.GATED:
-        gate, up = np.hsplit(values, 2)
-        result = float32.multiply(float32.multiply(apply(Function.SIGMOID, gate), gate), up)
-        most = largest(result)
-    else:
-        result = float32.add(before, values)
-        most = largest(float32.multiply(result, float32.to_bits(norm)))
-    scale = float32.maximum(float32.multiply(most, word(1 / 127 if p.parts == 1 else 1 / (127 * 128))), word(2.0**-100))
-    inverse = apply(Function.RECIPROCAL, scale)
-    if p.ending is Ending.ADDED:
-        tiles, square = GoldenTiles(), float32.multiply(result, result).reshape(p.tokens, -1, 2, 16)
-        halves = np.zeros((2, p.tokens, 16), np.uint32)
-        for block in range(square.shape[1]):
-            halves = float32.add(halves, square[:, block].transpose(1, 0, 2))
-        total = tiles.reduce("sum", float32.add(halves[0], halves[1]), 1, ElementType.FP32, 16)
-        mean = float32.multiply(total, word(1 / result.shape[1]))
-        scale = float32.multiply(apply(Function.RSQRT, float32.add(mean, word(EPSILON))), scale)
-    return result, scale, inverse
-
-
-def parts_of(x: Bits, inverses: Bits, norm: np.ndarray | None, parts: int) -> NDArray[np.int8]:
-    """Tokens of fp32 as int8, high parts first."""
-    values = x if norm is None else float32.multiply(x, float32.to_bits(norm))
-    units = float32.multiply(values, inverses)
-    if parts == 1:
-        return float32.to_int8(units)
-    high = apply(Function.ROUND, float32.multiply(units, word(1 / 128)))
-    low = float32.add(units, float32.multiply(high, word(128)) ^ float32.SIGN)
-    return np.concatenate([float32.to_int8(high), float32.to_int8(low)])
 
 
 def run(p: ManyRows, engine: str = MODEL) -> int:
@@ -209,70 +153,10 @@ def test_refused() -> None:
         place(base, ManyRows(64, 1, 6, 32, Ending.TURNED, head=48, turned=1))
     with pytest.raises(KernelError, match=r"rows of 40 in fp32 for 1 cores.* a multiple of 16"):
         place(base, ManyRows(1, 2, 4, 40, source=Source.FLOATS))
-    with pytest.raises(KernelError, match=r"launches of \(3,\) heads of 48 elements.* multiple of 32 elements"):
-        place(base, ManyRows(1, 2, 4, 144, head=48, lanes=(3,), source=HEADS))
     with pytest.raises(KernelError, match="128 tokens of 1 parts"):
         place(base, ManyRows(128, 1, 4, 576, source=Source.NORMED))
     with pytest.raises(KernelError, match="150 tokens of 1 parts"):
         place(base, ManyRows(150, 1, 4, 32))
-
-
-def run_heads(p: ManyRows, engine: str = MODEL) -> int:
-    """Compares, and returns cycles; what is no head in x are large numbers."""
-    random, outputs, heads = np.random.default_rng(p.inputs), p.blocks * 16, sum(p.lanes)
-    values = random.standard_normal((p.tokens, heads, p.head)).astype(BF16)
-    values[0] *= 0  # a token of zeros
-    given = np.full((p.tokens, len(p.lanes), p.head + 1, 16), 1e9, BF16)
-    given[:, :, -1] = 0
-    for piece, lanes in enumerate(p.lanes):
-        own = values[:, sum(p.lanes[:piece]) :][:, :lanes]
-        given[:, piece, :-1, :lanes] = own.transpose(0, 2, 1)
-        given[:, piece, -1, :lanes] = np.abs(own).max(axis=2)
-    x = float32.to_bits(values.astype(np.float32).reshape(p.tokens, -1))
-    steps = 127 if p.parts == 1 else 127 * 128
-    scale = float32.maximum(float32.multiply(largest(x), word(1 / steps)), word(2.0**-100))
-    parts = parts_of(x, apply(Function.RECIPROCAL, scale), None, p.parts)
-    w = random.integers(-128, 128, (outputs, p.inputs)).astype(np.int8)
-    factors = random.uniform(1e-3, 2, (1, outputs)).astype(np.float32)
-    width = 16 * p.groups
-    before, norm = (random.standard_normal(shape).astype(np.float32) for shape in ((p.tokens, width), (1, width)))
-    with Device.open(engine) as device:
-        results = [device.array(before)]
-        if p.gives_scales:
-            results += [device.empty((p.tokens, 1), np.float32) for _ in range(2)]
-        inputs = [device.array(a) for a in (given, pack(device.config, w), factors)]
-        norms = [device.array(np.abs(norm))] if p.ending is Ending.ADDED else []
-        with device.stream.timed() as timing:
-            device.stream.launch(many_rows_program(device.config, p), [*inputs, *results, *norms])
-        right = ended(p, products(p, parts, w, float32.to_float(scale), factors), float32.to_bits(before), norm)
-        for found, bits in zip(results, right, strict=True):
-            assert (found.numpy().view(np.uint32) == bits).all()
-    return timing.cycles
-
-
-@pytest.mark.parametrize(
-    ("tokens", "parts", "outputs", "lanes", "head", "ending"),
-    [
-        (8, 2, 576, (9,), 64, Ending.ADDED),
-        (1, 2, 64, (9,), 64, Ending.ADDED),
-        (17, 1, 32, (3, 3, 1), 32, Ending.SCALED),
-        (3, 2, 96, (16, 2), 96, Ending.GATED),
-        (20, 2, 64, (12,), 64, Ending.ADDED),
-    ],
-)
-def test_heads_of_attention(
-    tokens: int, parts: int, outputs: int, lanes: tuple[int, ...], head: int, ending: Ending
-) -> None:
-    """Tokens are heads in lanes, of one launch of attention or several; with many tokens, some chunks at a time."""
-    inputs = sum(lanes) * head
-    run_heads(ManyRows(tokens, parts, outputs // 16, inputs, ending, EPSILON, head=head, lanes=lanes, source=HEADS))
-
-
-@pytest.mark.slow
-def test_heads_of_attention_on_the_gateware() -> None:
-    """The same bits, and the cycles of the model."""
-    p = ManyRows(2, 2, 4, 160, Ending.ADDED, EPSILON, head=32, lanes=(3, 2), source=HEADS)
-    assert run_heads(p, "fast:base?memory=8M") == run_heads(p, f"{MODEL}&cycles=on")
 
 
 @pytest.mark.slow
@@ -302,9 +186,6 @@ def test_heads(tokens: int, parts: int, heads: int, turned: int, head: int, inpu
         program = many_rows_program(device.config, p)
         device.stream.launch(program, [*arrays, out, *(device.array(a) for a in tables)], (1,))
         values = products(p, x, w, scales, factors).reshape(tokens, heads, head).transpose(1, 0, 2)
-        a, b = values[:turned, :, : head // 2], values[:turned, :, head // 2 :]
-        cos, sin = (float32.to_bits(table) for table in tables)
-        first = float32.add(float32.multiply(a, cos), float32.multiply(b, sin) ^ float32.SIGN)
-        second = float32.add(float32.multiply(b, cos), float32.multiply(a, sin))
-        right = np.concatenate([np.concatenate([first, second], axis=-1), values[turned:]])
+        tables_bits = [float32.to_bits(table) for table in tables]
+        right = np.concatenate([rotated(values[:turned], *tables_bits), values[turned:]])
         assert (out.numpy().view(np.uint16) == float32.to_bf16(right)).all()

@@ -13,15 +13,14 @@ from functools import lru_cache
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space
-from sley.abi.types import ElementType
 from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.assembler.operands import Register
 from sley.runtime.device.program import Program
 from sley.runtime.kernels.many_rows import cached, floats, heads, operands
 from sley.runtime.kernels.many_rows.chains import chains_of
 from sley.runtime.kernels.many_rows.endings import ENDINGS
 from sley.runtime.kernels.many_rows.placement import place
 from sley.runtime.kernels.many_rows.problem import HIGH, Ending, ManyRows, Source
+from sley.runtime.kernels.many_rows.products import multiply
 from sley.runtime.kernels.many_rows.statistics import begin, finish
 from sley.runtime.kernels.many_rows.turned import (
     load_tables,
@@ -232,7 +231,7 @@ def _group(w: Writer, ending: Callable[[Writer], None], load: Callable[[], None]
         load()
     with w.k.if_(w.loads_left, "!=", 0):
         _load_weights(w)
-    _multiply(w)
+    multiply(w)
     ending(w)
     w.toggle()
 
@@ -267,38 +266,3 @@ def _load_weights(w: Writer) -> None:
     with k.if_(w.band_left, "==", 0):
         k.sub(w.weights, w.weights, w.band_bytes)
         k.mov(w.band_left, p.groups)
-
-
-def _multiply(w: Writer) -> None:
-    """Sums of a group, to the half that ``w.half`` names."""
-    k, at, p = w.k, w.at, w.problem
-    tiles = p.tiles(w.config)
-    with k.scratch("row chunk sums") as (row, chunk, sums):
-        k.mov(row, w.read_slot)
-        for block in range(p.together):
-            k.mov(chunk, w.read_x)
-            k.add(sums, w.half, at.sums + block * at.rows)
-            first, last = block == 0, block == p.together - 1
-            _tile(w, (row, chunk, sums), first, last and tiles == 1, accumulate=False)
-            if tiles > 2:
-                with k.loop(tiles - 2):
-                    _tile(w, (row, chunk, sums), False, False, accumulate=True)
-            if tiles > 1:
-                _tile(w, (row, chunk, sums), False, last, accumulate=True)
-    w.next(w.read_slot, at.first_slot, p.together * at.block_rows, at.slots)
-
-
-def _tile(w: Writer, places: tuple[Register, Register, Register], first: bool, last: bool, *, accumulate: bool) -> None:
-    """N outputs of one tile of inputs; the first one of a group waits, the last one signals."""
-    k, (row, chunk, sums) = w.k, places
-    k.weights(row, w.n, step=w.n_register, wait=w.w_full if first else (), signal=w.w_free if last else ())
-    k.matmul(
-        chunk,
-        sums,
-        w.at.rows,
-        accumulate=accumulate,
-        dtype=ElementType.INT8,
-        step=w.one,
-        wait=w.sum_free if first else (),
-        signal=w.summed if last else (),
-    )

@@ -28,7 +28,13 @@ class Writer:
     n, pitch, block_bytes: lanes; bytes of a row of the result, and of a block of weights.
     half: the first row of the half of the accumulators that a group has. column: bytes of the groups before it in a
     row. token_row: the row, in each half, of the scales of the band. list_rows: of CACHED the rows of a list.
+    turn: the row of the tables of a group. list_row, group_left, groups_left: of CACHED, see ``cached.begin``.
     """
+
+    turn: Register
+    list_row: Register
+    group_left: Register
+    groups_left: Register
 
     def __init__(self, k: KernelBuilder, config: ChipConfig, problem: ManyRows, at: Placement) -> None:
         self.k, self.config, self.problem, self.at = k, config, problem, at
