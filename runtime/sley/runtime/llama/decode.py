@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +19,8 @@ from sley.runtime.llama.tokens import Norm, Tokens
 from sley.runtime.llama.weights import Linear, LlamaWeights
 from sley.runtime.tile.choices import cdiv
 
+_ROWS = 16
+"""Most requests of a block of ``heads_of_tokens``."""
 Floats = NDArray[np.float32]
 
 
@@ -125,5 +128,6 @@ class Decode:
             projected = self.device.empty((self.requests, shape.projected), np.float32)
             projection.of_tokens(x, projected)
             heads = projected.reshape(self.requests, -1, shape.head)
-            places = self._positions, self._slots
-            heads_of_tokens[1](heads, *tables, *places, queries, keys, values, shape.key_heads)
+            places, rows = (self._positions, self._slots), math.gcd(self.requests, _ROWS)
+            arrays = heads, *tables, *places, queries, keys, values
+            heads_of_tokens[self.requests // rows](*arrays, shape.key_heads, rows=rows)

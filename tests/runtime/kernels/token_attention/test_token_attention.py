@@ -1,6 +1,7 @@
 """Attention of single tokens to keys and values anywhere in memory, bit by bit."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -93,6 +94,11 @@ def problem(requests: int, keys: int, width: int, heads: int, key_heads: int = 1
 def test_requests(keys: int, width: int, heads: int, key_heads: int, lengths: list[int]) -> None:
     """One block and several, lengths at their ends, wide keys with smaller blocks, requests behind each other."""
     run(problem(len(lengths), keys, width, heads, key_heads), lengths)
+
+
+def test_cores() -> None:
+    """Cores take as many requests each."""
+    run(replace(problem(4, 128, 64, 6, 2), cores=2), [128, 1, 77, 30], "model:quad?memory=8M")
 
 
 def test_refused() -> None:

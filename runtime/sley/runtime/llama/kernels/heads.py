@@ -16,10 +16,10 @@ def turned(a: Any, b: Any, cos: Any, sin: Any) -> list[Any]:
     return [a * cos - b * sin, b * cos + a * sin]
 
 
-def _turned_head(products: Any, cos: Any, sin: Any, head: Any) -> list[Any]:
-    """The halves of a head of all requests."""
-    requests, half = products.shape[0], cos.shape[1]
-    a, b = [tile.load(products, (0, head, at), (requests, half), axes=(0, 2)) for at in (0, half)]
+def _turned_head(products: Any, cos: Any, sin: Any, first: Any, head: Any) -> list[Any]:
+    """The halves of a head of some requests."""
+    rows, half = cos.shape
+    a, b = [tile.load(products, (first, head, at), (rows, half), axes=(0, 2)) for at in (0, half)]
     return turned(a, b, cos, sin)
 
 
@@ -34,29 +34,30 @@ def heads_of_tokens(
     keys: Any,
     values: Any,
     key_heads: int,
+    rows: int,
 ) -> None:
-    """For one token of each request, a head after the other.
+    """For one token of each request, ``rows`` of them in a block of the grid, a head after the other.
 
     products: [requests, heads of queries, keys, values, head] float32. cosines, sines: [positions, head / 2].
     positions, slots: [1, requests], int32, the row of these and of the cache. queries: [requests, heads, key heads ·
     head] bfloat16, of each head zeros already but in the columns of its own key head. keys, values: [slots, key heads,
     head] bfloat16.
     """
-    requests, half, count = products.shape[0], cosines.shape[1], queries.shape[1]
+    half, count, first = cosines.shape[1], queries.shape[1], tile.block_id() * rows
     group = count // key_heads
-    numbers, rows = [tile.load(given, (0, 0), (1, requests)) for given in (positions, slots)]
+    numbers, places = [tile.load(given, (0, first), (1, rows)) for given in (positions, slots)]
     cos, sin = [tile.gather(table, (0, 0), numbers, half) for table in (cosines, sines)]
     for own in range(key_heads):
         for member in range(group):
             head = own * group + member
-            for number, mine in enumerate(_turned_head(products, cos, sin, head)):
-                place = (0, head, own * (2 * half) + number * half)
+            for number, mine in enumerate(_turned_head(products, cos, sin, first, head)):
+                place = (first, head, own * (2 * half) + number * half)
                 tile.store(queries, place, mine.to(queries.dtype), axes=(0, 2))
     for own in range(key_heads):
-        for number, new in enumerate(_turned_head(products, cos, sin, own + count)):
-            tile.scatter(keys, (0, own, half * number), rows, new.to(keys.dtype), axes=(0, 2))
-        value = tile.load(products, (0, own + (count + key_heads), 0), (requests, 2 * half), axes=(0, 2))
-        tile.scatter(values, (0, own, 0), rows, value.to(values.dtype), axes=(0, 2))
+        for number, new in enumerate(_turned_head(products, cos, sin, first, own + count)):
+            tile.scatter(keys, (0, own, half * number), places, new.to(keys.dtype), axes=(0, 2))
+        value = tile.load(products, (first, own + (count + key_heads), 0), (rows, 2 * half), axes=(0, 2))
+        tile.scatter(values, (0, own, 0), places, value.to(values.dtype), axes=(0, 2))
 
 
 @tile.kernel
