@@ -67,7 +67,7 @@ def test_quantised_network_on_the_device(device: Device) -> None:
         scale = np.abs(float_values).max() / 127
         assert np.abs(ours * scale - float_values).max() < 6 * scale
     assert runner.work.macs == 6 * (4 * 9 * 3 + 12 * 5)
-    assert runner.work.cycles > 0
+    assert (runner.work.cycles > 0) == device.driver.has_cycles
 
 
 def test_demo(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from sley.driver.hardware.hardware import Hardware
 from sley.driver.memory.buffer import BufferObject, Rights
 from sley.driver.memory.pages import Extent
 from sley.driver.memory.physical import PhysicalMemory
-from sley.driver.observe.counters import Counters, read_counters
+from sley.driver.observe.counters import Counters, counts_cycles, read_counters
 from sley.driver.observe.dump import Dump, capture
 from sley.driver.queue.client import Client
 from sley.driver.queue.fence import Fence
@@ -82,6 +82,7 @@ class Driver:
         self._reset = Reset(hardware, clients, self._interrupts, self.dump)
         self.waiter = Waiting(hardware, clients, self._interrupts, self._reset, self.dump)
         self._tags = count(1)
+        self._has_cycles = False
         self._reset.run(DeviceReset("the device was opened"))
         self.statistics.device_resets = 0  # opening is none
 
@@ -145,6 +146,13 @@ class Driver:
         """All performance counters in one cycle. They count from before to after, but not while they are read."""
         with self.lock:
             return read_counters(self.registers, self.config)
+
+    @property
+    def has_cycles(self) -> bool:
+        """Whether the device counts cycles; what is called time on one that does not keeps the order alone."""
+        with self.lock:
+            self._has_cycles = self._has_cycles or counts_cycles(self.registers)
+            return self._has_cycles
 
     def dump(self) -> Dump:
         """The device's state now, for a person to read."""

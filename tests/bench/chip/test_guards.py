@@ -62,7 +62,7 @@ def test_quad_takes_the_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_promise_of_the_chip_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A guard itself, on a small engine: it prints its table and names what it misses."""
     module = import_module(module_of("shares"))
-    monkeypatch.setattr(module, "ENGINE", "model:nano?memory=1M&values=numpy")
+    monkeypatch.setattr(module, "ENGINE", "model:nano?memory=1M&cycles=on")
     monkeypatch.setattr(module, "SHAPES", [(8, 8, 8), (16, 8, 8)])
     monkeypatch.setattr(module, "PROMISED", {(16, 8, 8): 1e9})
     result = run("shares")

@@ -54,7 +54,7 @@ def test_rounding_is_shown() -> None:
     split = {MatrixCycle.ROW_INT8: 3337, MatrixCycle.WEIGHTS: 3337, MatrixCycle.EMPTY: 3316, MatrixCycle.IDLE: 10}
     matrix.update(split)  # type: ignore[attr-defined]
     count.counters.chip[CounterGroup.BUS][Bus.CYCLES] = 10_000  # type: ignore[index]
-    count.cycles = 9_990
+    count.measured = 9_990
     assert "10,000 = 100.0% (rounded 100.1%)" in text(cycle_table(count))
 
 

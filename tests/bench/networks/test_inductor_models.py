@@ -1,5 +1,8 @@
 """``sley bench inductor``: what it runs agrees with the host."""
 
+import re
+from pathlib import Path
+
 import pytest
 
 from sley.abi.install import extra
@@ -12,6 +15,7 @@ pytest.importorskip("sley.runtime.frameworks.torch")
 models = pytest.importorskip("sley.bench.networks.inductor_models")
 run = pytest.importorskip("sley.bench.networks.inductor_run").run
 pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")
+PAGE = Path(__file__).parents[3] / "docs/reference/inductor.md"
 BY_NAME = {model.name: model for model in models.MODELS}
 
 
@@ -19,11 +23,9 @@ def test_one_line() -> None:
     outcome = run(BY_NAME["layer norm"], ("inductor",))
     assert outcome.error < 1e-6
     assert (outcome.kernels, outcome.operators) == (1, 0)
-    outcome.cycles |= {"eager": 18086, "sley": 12715}
-    assert (
-        row(outcome)
-        == f"| layer norm | 1 | 0 | {outcome.error:.1e} | 18,086 | 12,715 | {outcome.cycles['inductor']:,} |\n"
-    )
+    assert not outcome.cycles, "the engine has none"
+    outcome.cycles = {"eager": 18086, "sley": 12715, "inductor": 3325}
+    assert row(outcome) == f"| layer norm | 1 | 0 | {outcome.error:.1e} | 18,086 | 12,715 | 3,325 |\n"
 
 
 LONG = ("training: attention, SGD", "training: convolution, batch norm, pooling, SGD")
@@ -35,8 +37,16 @@ LONG = ("training: attention, SGD", "training: convolution, batch norm, pooling,
     "name", [pytest.param(name, marks=[pytest.mark.campaign] if name in LONG else []) for name in BY_NAME]
 )
 def test_models(name: str) -> None:
-    """A step of training too; cycles are no more than twice those of operators one by one."""
+    """A step of training too."""
     outcome = run(BY_NAME[name], ("eager", "inductor"))
     assert outcome.error < 2e-4
-    assert outcome.kernels
-    assert outcome.cycles["inductor"] < 2 * outcome.cycles["eager"]
+    assert outcome.kernels or outcome.operators
+
+
+def test_kept_cycles() -> None:
+    """No model of the page takes more than 1.4 times the cycles of operators one by one."""
+    rows = [line.split("|") for line in PAGE.read_text().splitlines() if re.match(r"\| \w.*\d \|$", line)]
+    assert [row[1].strip() for row in rows] == list(BY_NAME)
+    for cells in rows:
+        eager, _, inductor = (int(cell.replace(",", "")) for cell in cells[5:8])
+        assert inductor <= 1.4 * eager, cells[1]

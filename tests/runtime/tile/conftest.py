@@ -11,3 +11,9 @@ from sley.runtime import Device
 def base() -> Iterator[Device]:
     with Device.open("model:base?memory=4M") as device:
         yield device
+
+
+@pytest.fixture(scope="session")
+def quad() -> Iterator[Device]:
+    with Device.open("model:quad?memory=4M") as device:
+        yield device

@@ -75,7 +75,7 @@ def agree(device: Device, function: Any, arrays: Arrays, schedule: Schedule = AU
     compiled = compile_function(made, device.config, schedule)
     assert check(compiled, device.config, types_of(arrays)) == []
     buffers = {name: on_device(device, array) for name, array in arrays.items()}
-    device.stream.launch(compiled.program, list(buffers.values()), compiled.grid)
+    compiled.launch(device.stream, [*buffers.values()])
     for name, buffer in buffers.items():
         np.testing.assert_array_equal(bits(buffer.numpy()), wanted[name], f"{name} on the device\n{printed(made)}")
     return wanted

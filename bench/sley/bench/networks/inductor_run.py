@@ -14,6 +14,7 @@ from torch._dynamo.utils import counters
 from torch._inductor import metrics
 
 from sley.bench.networks.inductor_models import Model
+from sley.runtime.frameworks.torch_device.engine import device
 
 HOWS = ("eager", "sley", "inductor")
 """Ways to run a model: operator by operator, and backends of ``torch.compile``."""
@@ -22,8 +23,8 @@ HOWS = ("eager", "sley", "inductor")
 @dataclass
 class Outcome:
     """Attributes: ``error``: the largest difference of results from the host's, by the largest of them; of a step of
-    training, of gradients and of parameters behind it. ``cycles``: of the second run. ``kernels``: of Triton, and
-    ``operators``: of the device, in the graphs of Inductor."""
+    training, of gradients and of parameters behind it. ``cycles``: of the second run, if the engine has some.
+    ``kernels``: of Triton, and ``operators``: of the device, in the graphs of Inductor."""
 
     model: str
     error: float = 0.0
@@ -49,7 +50,8 @@ def run(model: Model, hows: tuple[str, ...] = HOWS) -> Outcome:
         if how == "inductor":
             outcome.error = max(difference(a.cpu(), b) for a, b in zip(found, right, strict=True))
             outcome.kernels, outcome.operators = metrics.generated_kernel_count, counters["inductor"]["extern_calls"]
-        outcome.cycles[how] = cycles(step)
+        if device().driver.has_cycles:
+            outcome.cycles[how] = cycles(step)
     torch._dynamo.reset()
     return outcome
 

@@ -22,7 +22,8 @@ from sley.runtime import tile
 from sley.runtime.tile.compiler import PASSES, lower
 from sley.runtime.tile.ir import Function
 from sley.runtime.tile.passes import ahead, order, placement
-from sley.runtime.tile.passes.blocks import loop_over_blocks
+from sley.runtime.tile.passes.blocks import along_longest, loop_over_blocks
+from sley.runtime.tile.passes.gangs import gang
 from sley.runtime.tile.passes.unroll import unroll
 from sley.runtime.tile.passes.zeros import replace_zeros
 from sley.runtime.tile.text import printed
@@ -110,6 +111,13 @@ def wide_product(x: Any, w: Any, out: Any) -> None:
     tile.store(out, (0, 0), total.to(out.dtype))
 
 
+@tile.kernel
+def tiled(x: Any, w: Any, out: Any) -> None:
+    row, column = tile.block_id(1) * 32, tile.block_id(0) * 32
+    total = tile.dot(tile.load(x, (row, 0), (32, 64)), tile.load(w, (0, column), (64, 32)), tile.zeros((32, 32)))
+    tile.store(out, (row, column), total.to(out.dtype))
+
+
 def array(dtype: ElementType, *shape: int) -> ArrayType:
     strides = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
     return ArrayType(dtype, shape, tuple(strides))
@@ -146,6 +154,9 @@ EXAMPLES: dict[str, Example] = {
     "folds": _SOFTMAX,
     "carry": Example(ends, {"x": array(FP32, 16, 64), "out": array(FP32, 16, 16)}),
     "zeros": _PRODUCT,
+    "gangs": Example(
+        tiled, {"x": array(BF16, 64, 64), "w": array(BF16, 64, 64), "out": array(BF16, 64, 64)}, (2, 2, 1)
+    ),
     "blocks": _SOFTMAX,
     "placement": _PRODUCT,
     "ahead": Example(
@@ -153,9 +164,10 @@ EXAMPLES: dict[str, Example] = {
     ),
     "order": _PRODUCT,
 }
-BEHIND: dict[str, Callable[[Function], None]] = {
+BEHIND: dict[str, Callable[[Function], object]] = {
     "zeros": replace_zeros,
-    "blocks": lambda function: loop_over_blocks(function, CHIP.cores),
+    "gangs": lambda function: gang(function, preset("quad")),
+    "blocks": lambda function: loop_over_blocks(function, along_longest(function.grid, CHIP.cores)),
 }
 """Passes that follow ``lower``."""
 DECISIONS: dict[str, Callable[..., str]] = {"placement": places_of, "ahead": ahead_of, "order": waits_of}
@@ -164,6 +176,7 @@ MODULES = {
     "unroll": sys.modules[unroll.__module__],
     **{name: sys.modules[run.__module__] for name, run in PASSES.items()},
     "zeros": sys.modules[replace_zeros.__module__],
+    "gangs": sys.modules[gang.__module__],
     "blocks": sys.modules[loop_over_blocks.__module__],
     "placement": placement,
     "ahead": ahead,

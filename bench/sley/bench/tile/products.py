@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from sley.abi.transport import computes
 from sley.abi.types import ElementType
 from sley.runtime import Device, blas, tile
 from sley.runtime.device.types import numpy_type
@@ -40,7 +41,8 @@ def product(
 
 @dataclass(frozen=True)
 class Compared:
-    """Cycles from doorbell to fence of a product, m by k by n, by hand and compiled. ``equal``: whether bits are."""
+    """Cycles from doorbell to fence of a product, m by k by n, by hand and compiled. ``equal``: whether bits are, on an
+    engine that computes some."""
 
     sizes: tuple[int, int, int]
     dtype: ElementType
@@ -80,5 +82,5 @@ def _compared(device: Device, sizes: tuple[int, int, int], dtype: ElementType) -
         with device.stream.timed() as timing:
             work()
         cycles.append(timing.cycles)
-    equal = by_hand.numpy().tobytes() == compiled.numpy().tobytes()
+    equal = not computes(device.driver.transport) or by_hand.numpy().tobytes() == compiled.numpy().tobytes()
     return Compared(sizes, dtype, cycles[0], cycles[1], equal)

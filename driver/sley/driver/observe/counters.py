@@ -82,9 +82,7 @@ class Counters:
 
 def read_counters(registers: Registers, config: ChipConfig) -> Counters:
     """All counters in one cycle: they stand still while they are read, and then go on."""
-    registers.write("CHIP.COUNTER_CONTROL", freeze=1)
-    registers.read("CHIP.COUNTER_CONTROL")  # they do
-    registers.transport.advance(GROUP_COUNTERS)  # amounts on their way arrive
+    _freeze(registers)
     cores = []
     for core in range(config.cores):
         registers.write("CHIP.CORE_SELECT", core=core)
@@ -92,6 +90,22 @@ def read_counters(registers: Registers, config: ChipConfig) -> Counters:
     chip = _read(registers, CHIP_GROUPS)
     registers.write("CHIP.COUNTER_CONTROL", freeze=0)
     return Counters(config, tuple(cores), chip)
+
+
+def counts_cycles(registers: Registers) -> bool:
+    """Whether the device counts cycles at all; engine ``model`` without ``cycles=on`` has none."""
+    _freeze(registers)
+    registers.write("CHIP.COUNTER_SELECT", group=CounterGroup.BUS, counter=Bus.CYCLES)
+    found = registers.value("CHIP.COUNTER") > 0
+    registers.write("CHIP.COUNTER_CONTROL", freeze=0)
+    return found
+
+
+def _freeze(registers: Registers) -> None:
+    """All counters stand still from one cycle on."""
+    registers.write("CHIP.COUNTER_CONTROL", freeze=1)
+    registers.read("CHIP.COUNTER_CONTROL")  # the write is done
+    registers.transport.advance(GROUP_COUNTERS)  # amounts on their way arrive
 
 
 def _read(registers: Registers, groups: Iterable[CounterGroup]) -> Values:

@@ -36,7 +36,7 @@ def measure(
         precision,
         weights,
         engine,
-        count.cycles if count.counters.has_cycles else 0,
+        count.measured or 0,
         -(-macs * parts // (device.config.array**2 * device.config.cores)),
         f"{macs / 1e6:,.1f} M multiply-accumulates, {parts} bf16 products each" if macs else "",
         len(compiled.graph),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sley.driver import Queue
+from sley.driver import NoCycleCounts, Queue
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.client import Client
 
@@ -43,9 +43,11 @@ class Event:
 
     @property
     def time(self) -> int:
-        """Device cycle of the event; waits for it."""
+        """Device cycle of the event, on an engine without cycles a number that keeps the order; waits for it."""
         return self.fence.time
 
     def since(self, earlier: Event) -> int:
-        """Cycles from another event to this one."""
+        """Cycles from another event to this one. Raises ``NoCycleCounts`` on an engine without cycles."""
+        if not self.device.driver.has_cycles:
+            raise NoCycleCounts
         return self.time - earlier.time

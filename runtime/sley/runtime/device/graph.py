@@ -31,7 +31,8 @@ class Target(Protocol):
 class Timed(Protocol):
     """Cycles that are known behind the work."""
 
-    cycles: int
+    @property
+    def cycles(self) -> int: ...
 
 
 @dataclass

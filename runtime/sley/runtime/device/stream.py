@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from sley.abi.packets import FENCE_BYTES
-from sley.driver import BadRequest, Counters, Queue
+from sley.driver import BadRequest, Counters, NoCycleCounts, Queue
 from sley.runtime.device.arguments import Argument, bounded, check_bounds, in_order, word, written
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.client import Client, Owned, drain
@@ -21,9 +21,16 @@ from sley.runtime.errors import KernelError, ShapeMismatch, UnsupportedType
 
 @dataclass
 class Timing:
-    """``cycles`` from the doorbell to the fence behind the work."""
+    """Attributes: ``measured``: cycles from the doorbell to the fence behind the work, if they were counted."""
 
-    cycles: int = 0
+    measured: int | None = None
+
+    @property
+    def cycles(self) -> int:
+        """What was measured. Raises ``NoCycleCounts`` on an engine without cycles."""
+        if self.measured is None:
+            raise NoCycleCounts
+        return self.measured
 
 
 @dataclass
@@ -154,11 +161,13 @@ class Stream(Owned):
     def timed(self) -> Iterator[Timing]:
         """Work submitted inside starts with one doorbell; on leaving it is done and its cycles are known."""
         self.synchronize()
-        timing = Timing()
+        timing, has_cycles = Timing(), self.device.driver.has_cycles
         with self.batch():
             yield timing
             event = self.record()
-        timing.cycles = event.time - self.queue.doorbell_time
+        event.wait()
+        if has_cycles:
+            timing.measured = event.time - self.queue.doorbell_time
 
     @contextmanager
     def counted(self) -> Iterator[Count]:
@@ -169,7 +178,7 @@ class Stream(Owned):
         with self.timed() as timing:
             yield count
         count.counters = self.device.driver.counters() - before
-        count.cycles = timing.cycles
+        count.measured = timing.measured
 
     def check_alive(self) -> None:
         """A stream lives as long as its device."""

@@ -63,7 +63,7 @@ def run(
         with compiled.stream.counted() as count:
             compiled.launch()
         found = compiled.read()
-        _print(compiled, found, count.cycles if count.counters.has_cycles else None)
+        _print(compiled, found, count.measured)
         if prices is not None:
             console = Console()
             console.print(estimate(count.counters, device.config, table=prices))

@@ -60,8 +60,8 @@ def _answer(console: Console, batch: Batch, request: Request, tokenizer: Tokeniz
             keys, first = len(request.prompt) + len(request.tokens), not request.tokens
             with device.stream.counted() as count:
                 batch.step()
-            if count.counters.has_cycles and not first and len(request.tokens) + len(request.prompt) > keys:
-                cycles.append(count.cycles)
+            if count.measured is not None and not first and len(request.tokens) + len(request.prompt) > keys:
+                cycles.append(count.measured)
                 took = estimate(count.counters, device.config).joules
                 bounds.append(token_bound(device.config, shape, keys))
             answer = tokenizer.decode(request.tokens)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sley.abi.config import ChipConfig
+from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.program import Program
+from sley.runtime.device.stream import Stream
 from sley.runtime.errors import KernelError
+from sley.runtime.tile.choices import Sides
 from sley.runtime.tile.cost import price
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
@@ -17,12 +20,13 @@ from sley.runtime.tile.ir import Block, Function, Value
 from sley.runtime.tile.operations import STORES
 from sley.runtime.tile.passes.abilities import check_abilities
 from sley.runtime.tile.passes.ahead import Ahead, early_operations
-from sley.runtime.tile.passes.blocks import loop_over_blocks
+from sley.runtime.tile.passes.blocks import along_longest, loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
 from sley.runtime.tile.passes.common import share_common
 from sley.runtime.tile.passes.exact import keep_exact
 from sley.runtime.tile.passes.folds import fold_chains
+from sley.runtime.tile.passes.gangs import gang, share_of
 from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.order import Early, Order, OrderError, orders
 from sley.runtime.tile.passes.placement import Placement, place
@@ -80,10 +84,15 @@ def lower(
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program, and the grid of blocks to launch it with."""
+    """A program, the grid of blocks to launch it with, and whether they are a gang."""
 
     program: Program
-    grid: tuple[int, int, int]
+    grid: Sides
+    gang: bool = False
+
+    def launch(self, stream: Stream, arrays: Sequence[Buffer]) -> None:
+        """Runs it on arrays in the order of the function's."""
+        stream.launch(self.program, list(arrays), self.grid, self.gang)
 
 
 @dataclass(frozen=True)
@@ -115,7 +124,8 @@ class Prepared:
             return less.compiled()
         stored = {op.operands[0] for op in self.function.body.walk() if op.name in STORES}
         reads = frozenset(array.name for array in self.function.arrays if array not in stored)
-        return Compiled(replace(program, reads=reads), self.function.grid)
+        shared = any(share_of(op) for op in self.function.body.walk())
+        return Compiled(replace(program, reads=reads), self.function.grid, shared)
 
     def _with_less(self) -> Prepared | None:
         """The same with less issued ahead, if there is any."""
@@ -139,7 +149,8 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     unroll(function, schedule.unroll)
     lower(function, config.array, verified=verified)
     replace_zeros(function)
-    loop_over_blocks(function, config.cores, schedule.order)
+    cut = gang(function, config) if schedule.gang else None
+    loop_over_blocks(function, cut or along_longest(function.grid, config.cores), schedule.order)
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)

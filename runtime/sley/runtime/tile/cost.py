@@ -22,6 +22,7 @@ from sley.runtime.tile.ir import Function, Op, Value, tile_shape, tile_type
 from sley.runtime.tile.operations import UNITS
 from sley.runtime.tile.passes.ahead import products
 from sley.runtime.tile.passes.buffers import Buffer
+from sley.runtime.tile.passes.gangs import share_of, sharers
 from sley.runtime.tile.passes.order import Early, accesses
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, transposed
@@ -41,7 +42,7 @@ ADDED = 8  # and through an adder of fp32 in them
 GAP = 0.75  # a run that does not continue the one before
 INSTRUCTION = 2  # of the sequencer
 TRANSFER, CHAIN, CHUNK, REDUCE, ROUND = 8, 6, 3, 16, 3  # instructions: of an operation, of each of its chunks, a round
-LATER, JOINED = 14, 8  # more of a round: for what is ahead, of a round or two, and for each loop that is joined
+LATER, LOOP = 14, 8  # more of a round: for what is ahead, of a round or two, and for each loop that is joined
 ROUNDS, HELD = "rounds", "held"
 """What of a loop's time overlaps with nothing of the same loop, and what loads do not overlap with, as the sequencer
 waits for room in a queue."""
@@ -106,7 +107,7 @@ class _Cost:
         rounds = self.early.get(op, rounds_of(op))
         each = rounds.ops[rounds.front : len(rounds.ops) - rounds.back]
         body, count = self.block(each), rounds.count
-        more = sum(lead > 0 for _, lead in rounds.parts) * LATER + (len(rounds.loops) - 1) * JOINED
+        more = sum(lead > 0 for _, lead in rounds.parts) * LATER + (len(rounds.loops) - 1) * LOOP
         body.busy["SEQUENCER"] += (ROUND + more) * INSTRUCTION
         turns = [
             -(-(last - first) // buffer.slots)
@@ -165,7 +166,7 @@ class _Cost:
 
     def _load(self, op: Op) -> tuple[int, int, int]:
         tile = tile_type(op.result)
-        moved = self._moved(op, tile.shape) * self.sharers
+        moved = self._moved(op, tile.shape) * self.sharers // sharers(share_of(op), self.config)
         rows = tile.shape[0] * chunks(tile, self.config)
         return max(moved, rows), TRANSFER, ROUND_TRIP + HANDOVER
 

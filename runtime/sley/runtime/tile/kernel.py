@@ -59,7 +59,7 @@ class Kernel:
             call = self.bind(args, kwargs)
             compiled = self.compiled(call.types, call.constants, grid, call.device.config, schedule)
             call.check_apart(self.name, compiled.program.reads)
-            (stream or call.device.stream).launch(compiled.program, list(call.arrays.values()), compiled.grid)
+            compiled.launch(stream or call.device.stream, [*call.arrays.values()])
 
         return launch
 

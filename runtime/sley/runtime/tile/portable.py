@@ -66,7 +66,7 @@ class Portable:
                 raise TileError(f"{name} of {self.name} is {found}; the program was made for {wanted}: make another")
         compiled = self.compiled(call.device.config, schedule)
         call.check_apart(self.name, compiled.program.reads)
-        (stream or call.device.stream).launch(compiled.program, list(call.arrays.values()), compiled.grid)
+        compiled.launch(stream or call.device.stream, [*call.arrays.values()])
 
     def compiled(self, config: ChipConfig, schedule: Schedule = AUTOMATIC) -> Compiled:
         """The program for a chip. Raises ``TileError``, ``KernelError``."""

@@ -66,7 +66,7 @@ def kept_program(key: str) -> Compiled | None:
         tuple((name, bound) for name, bound in found["bounds"]),
         frozenset(found["reads"]),
     )
-    return Compiled(program, (x, y, z))
+    return Compiled(program, (x, y, z), found["gang"])
 
 
 def keep_program(key: str, compiled: Compiled) -> None:
@@ -81,6 +81,7 @@ def keep_program(key: str, compiled: Compiled) -> None:
         "bounds": program.bounds,
         "reads": sorted(program.reads),
         "grid": compiled.grid,
+        "gang": compiled.gang,
     }
     _write("programs", key, content)
 

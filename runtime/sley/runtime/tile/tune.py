@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from sley.driver import NoCycleCounts
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import KernelError
 from sley.runtime.tile.arguments import Call
@@ -57,8 +58,8 @@ class Tuner:
 
     def run(self, problem: Problem, call: Call, stream: Stream) -> list[Measurement]:
         """Measures the candidates of a problem with the arrays of a call."""
-        before = call.device.driver.counters()
-        _ = (call.device.driver.counters() - before).cycles  # an error if the engine counts none
+        if not call.device.driver.has_cycles:
+            raise NoCycleCounts
         contents = [array.numpy() for array in call.arrays.values()]
         tried, found, errors = problem.candidates(), list[tuple[int, Candidate]](), list[KernelError]()
         for candidate in problem.ranked():
@@ -84,7 +85,7 @@ class Tuner:
         compiled = problem.program(candidate)
         call.check_apart(self.kernel.name, compiled.program.reads)
         arrays = list(call.arrays.values())
-        stream.launch(compiled.program, arrays, compiled.grid)  # its program is in memory from here on
+        compiled.launch(stream, arrays)  # its program is in memory from here on
         with stream.timed() as timing:
-            stream.launch(compiled.program, arrays, compiled.grid)
+            compiled.launch(stream, arrays)
         return timing.cycles

@@ -5,7 +5,7 @@ import gc
 import pytest
 
 from sley.abi.install import extra
-from sley.driver import BadRequest
+from sley.driver import BadRequest, NoCycleCounts
 
 torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {extra('torch')}")
 pytest.importorskip("onnxscript", reason=f"onnxscript is not installed: {extra('torch')}")
@@ -110,13 +110,6 @@ def test_pinned_memory() -> None:
     torch.testing.assert_close(torch.cat(found), values)
 
 
-def test_profile() -> None:
-    """Cycles of each operator, forward and backward; ranges under PyTorch's profiler."""
-    x = torch.ones(8, 8, device="sley", requires_grad=True)
-    with torch.profiler.profile() as ranges, torch.sley.profile() as found:
-        torch.tanh(x @ x).sum().backward()
-    assert found.calls["aten.mm.default"] == 3, "one forward and two backward"
-    assert found.calls["aten.tanh_backward.default"] == 1
-    assert found.cycles["aten.mm.default"] > 0
-    assert found.table().row_count == len(found.cycles)
-    assert any(event.key.startswith("sley::aten.tanh.default ") for event in ranges.key_averages())
+def test_a_profile_needs_cycles() -> None:
+    with pytest.raises(NoCycleCounts), torch.sley.profile():
+        pass

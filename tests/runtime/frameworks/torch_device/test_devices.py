@@ -24,7 +24,7 @@ def run(program: str, *arguments: str, **environment: str) -> str:
 
 
 def test_two_devices() -> None:
-    assert "checked" in run("two_devices.py", "places", "files", "random", "training", "streams")
+    assert "checked" in run("two_devices.py", "places", "files", "random", "training", "streams", "profile")
 
 
 @pytest.mark.slow

@@ -3,7 +3,7 @@
 import pytest
 
 from sley.abi.install import extra
-from sley.driver import BadRequest
+from sley.driver import BadRequest, NoCycleCounts
 
 torch = pytest.importorskip("torch", reason=f"PyTorch is not installed: {extra('torch')}")
 pytest.importorskip("onnxscript", reason=f"onnxscript is not installed: {extra('torch')}")
@@ -44,8 +44,8 @@ def test_work_goes_to_the_queue_of_its_stream() -> None:
         torch.sley.set_stream(3)
 
 
-def test_events_have_time_between_them() -> None:
-    """Milliseconds are of a million cycles; an event that is not recorded is over, and has no time."""
+def test_events() -> None:
+    """An event that is not recorded is over, and has no time; an engine without cycles refuses to say some."""
     start, end = (torch.Event(device="sley", enable_timing=True) for _ in range(2))
     assert start.query()
     with pytest.raises(ValueError, match="must be recorded before"):
@@ -62,10 +62,10 @@ def test_events_have_time_between_them() -> None:
     assert not end.query()
     end.synchronize()
     assert end.query()
-    cycles = torch.sley.cycles(own, timed)
-    assert 1000 < cycles < 100_000
-    assert 0 < start.elapsed_time(end) * 1e6 < cycles
-    assert timed.elapsed_time(own) * 1e6 == pytest.approx(-cycles)
+    with pytest.raises(NoCycleCounts):
+        torch.sley.cycles(own, timed)
+    with pytest.raises(NoCycleCounts):
+        start.elapsed_time(end)
 
 
 def test_a_stream_waits_for_another() -> None:
@@ -79,17 +79,13 @@ def test_a_stream_waits_for_another() -> None:
         lambda: two.wait_event(one.record_event()),
         lambda: one.record_event().wait(two),
     ):
-        before, behind = (torch.Event(device="sley", enable_timing=True) for _ in range(2))
         with one:
             y = x @ x
-            one.record_event(before)
         wait()
         with two:
             z = y + y
             y.record_stream(two)
-            behind.record()
         torch.sley.synchronize()
-        assert before.elapsed_time(behind) > 0
         assert torch.equal(z.cpu(), torch.full((48, 48), 96.0))
 
 

@@ -22,7 +22,7 @@ def run(device: Device, kernel: tile.Kernel, arrays: dict[str, Any], schedule: t
     call = kernel.bind(tuple(buffers.values()), constants)
     compiled = compile_function(kernel.function(call.types, call.constants, (1, 1, 1)), device.config, schedule)
     assert check(compiled, device.config, call.types) == []
-    device.stream.launch(compiled.program, list(buffers.values()), compiled.grid)
+    compiled.launch(device.stream, [*buffers.values()])
     return {name: buffer.numpy() for name, buffer in buffers.items()}
 
 

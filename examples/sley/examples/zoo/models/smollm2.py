@@ -34,8 +34,8 @@ def measure(device: Device, precision: str) -> Result:
         before = len(request.tokens)
         with device.stream.counted() as count:
             batch.step()
-        if len(request.tokens) > before > 0 and count.counters.has_cycles:  # a first step has the prompt in it
-            cycles, keys = max(cycles, count.cycles), len(request.prompt) + before
+        if len(request.tokens) > before > 0 and count.measured is not None:  # a first step has the prompt in it
+            cycles, keys = max(cycles, count.measured), len(request.prompt) + before
     return Result(
         MODEL.name,
         precision,

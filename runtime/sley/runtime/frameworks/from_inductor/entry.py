@@ -35,11 +35,19 @@ def register() -> None:
     plain = entered.__call__
 
     def call(self: Any, model_: Any, inputs_: Sequence[Any], *, config_patches: dict[str, Any] | None = None) -> Any:
-        if uses_device(model_, inputs_):
-            _prepare()
-            own = {name: value for name, value in SETTINGS.items() if name not in self.config}
-            config_patches = own | (config_patches or {})
-        return plain(self, model_, inputs_, config_patches=config_patches)
+        if not uses_device(model_, inputs_):
+            return plain(self, model_, inputs_, config_patches=config_patches)
+        _prepare()
+        from torch._inductor import compile_fx, config
+
+        from sley.runtime.frameworks.from_inductor.graphs import WHOLE
+
+        patches = SETTINGS | self.config | (config_patches or {})
+        with config.patch(patches):
+            parts = {name: how for name, how in compile_fx.select_decomp_table().items() if name not in WHOLE}
+        return compile_fx.compile_fx(
+            model_, inputs_, config_patches=patches, decompositions=parts, compile_region_name=self.name
+        )
 
     entered.__call__ = call
 

@@ -17,7 +17,9 @@ from sley.runtime.frameworks.torch_device.tensors import on_device
 from sley.runtime.frameworks.torch_device.types import UnsupportedDtype, stored
 
 aten = torch.ops.aten
-KEPT = {
+WHOLE = {aten._softmax.default}
+"""Operators that Inductor would take apart, and that are several times as fast as what it makes of the parts."""
+KEPT = WHOLE | {
     aten.index_add.default,
     aten.index_reduce.default,
     aten.scatter_add.default,

@@ -76,7 +76,7 @@ class TritonKernel:
             roots = _roots(arrays)
             for step in self.steps(memories, scalars, made, device.config, schedule):
                 buffers = [_viewed(roots[view.array], view) for view in step.views]
-                (stream or device.stream).launch(step.compiled.program, buffers, step.compiled.grid)
+                step.compiled.launch(stream or device.stream, buffers)
 
         return launch
 

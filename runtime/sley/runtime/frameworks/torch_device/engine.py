@@ -72,7 +72,7 @@ def announce() -> None:
 
 def engine(index: Any = None) -> str:
     """The URL of a device's engine: what ``set_engine`` was given, the variable ``SLEY_TORCH_ENGINE``, or a model of
-    ``base`` with 1 GiB, which has values and exact cycles."""
+    ``base`` with 1 GiB, which has values and no cycles."""
     return _engines[checked_index(index)]
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from torch.profiler import record_function
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from sley.driver import NoCycleCounts
 from sley.runtime.frameworks.torch_device.engine import device
 from sley.runtime.frameworks.torch_device.tensors import handles
 
@@ -17,7 +18,8 @@ class profile(TorchDispatchMode):  # noqa: N801 (named like torch.profiler's)
     """``with torch.sley.profile() as found``: cycles and calls of each operator on the device, forward and backward.
 
     Each waits for the one before, so nothing overlaps; from its first packet to the fence behind it. Under
-    ``torch.profiler`` each is a range with its cycles behind the operator's own.
+    ``torch.profiler`` each is a range with its cycles behind the operator's own. Raises ``NoCycleCounts`` on an engine
+    without cycles.
 
     Attributes: ``cycles``, ``calls``: by operator.
     """
@@ -26,6 +28,12 @@ class profile(TorchDispatchMode):  # noqa: N801 (named like torch.profiler's)
         super().__init__()
         self.cycles: Counter[str] = Counter()
         self.calls: Counter[str] = Counter()
+
+    def __enter__(self) -> profile:
+        if not device().driver.has_cycles:
+            raise NoCycleCounts
+        super().__enter__()
+        return self
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         stream = device().stream

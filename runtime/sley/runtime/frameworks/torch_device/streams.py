@@ -25,7 +25,7 @@ Event: Any = torch.Event if NATIVE else plain_streams.PlainEvent
 
 def cycles(start: Any, end: Any) -> int:
     """Cycles of the device between two events made with ``enable_timing=True``; waits for both. Raises ``ValueError``
-    if one was not recorded."""
+    if one was not recorded, ``NoCycleCounts`` on an engine without cycles."""
     start.synchronize()
     end.synchronize()
     return round(start.elapsed_time(end) * queues.HERTZ / 1e3)

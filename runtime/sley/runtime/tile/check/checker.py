@@ -22,6 +22,7 @@ from sley.runtime.errors import KernelError
 from sley.runtime.tile.check.accesses import MEMORY, Access, accesses
 from sley.runtime.tile.check.clocks import Agent, Clock, Clocks, agent_of, semaphores
 from sley.runtime.tile.check.commands import Command, commands
+from sley.runtime.tile.check.gangs import unequal
 from sley.runtime.tile.compiler import Compiled
 from sley.runtime.tile.types import ArrayType
 
@@ -36,7 +37,8 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Finding:
-    """What can go wrong. ``kind``: race, deadlock, leftover, outside, unwritten, fault. ``pc``: instructions."""
+    """What can go wrong. ``kind``: race, deadlock, leftover, outside, unwritten, unequal, fault.
+    ``pc``: instructions."""
 
     kind: str
     pc: tuple[int, ...]
@@ -52,13 +54,18 @@ def check(compiled: Compiled, config: ChipConfig, arrays: Mapping[str, ArrayType
     than a million instructions, ``KernelError`` for arrays of more than 64 MiB together."""
     found: dict[tuple[str, tuple[int, ...]], Finding] = {}
     memory = Memory(list(arrays.values()))
-    for z, y, x in product(*(range(side) for side in reversed(compiled.grid))):
-        try:
-            stream = commands(compiled.program.words, config, memory.addresses, (x, y, z), compiled.grid, LIMIT)
-            for finding in Block(stream, config, memory).run():
-                found.setdefault((finding.kind, finding.pc), finding)
-        except IndexError as error:
-            raise KernelError(f"a row that no memory has: {error}") from None
+    streams = {
+        (x, y, z): commands(compiled.program.words, config, memory.addresses, (x, y, z), compiled.grid, LIMIT)
+        for z, y, x in product(*(range(side) for side in reversed(compiled.grid)))
+    }
+    try:
+        findings = [finding for stream in streams.values() for finding in Block(stream, config, memory).run()]
+    except IndexError as error:
+        raise KernelError(f"a row that no memory has: {error}") from None
+    if compiled.gang:
+        findings += [Finding("unequal", (command.pc,), text) for command, text in unequal(streams)]
+    for finding in findings:
+        found.setdefault((finding.kind, finding.pc), finding)
     return list(found.values())
 
 

@@ -8,6 +8,7 @@ from sley.runtime.tile.constants import word
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Op, tile_type
 from sley.runtime.tile.operations import STORES, UNITS
+from sley.runtime.tile.passes.gangs import share_of
 from sley.runtime.tile.passes.placement import blocks_of, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, shape_of, transposed
 from sley.runtime.tile.passes.runs import LISTS
@@ -60,7 +61,7 @@ def _rows(room: Room, op: Op, address: Register, row: Register, rows: Value, col
     )
     _pad(room, rows, shape_of(op)[0])
     space = room.placement.of[tile].space
-    k.load(address, row, rows, space=space, interleave=pairs > 1, by_list=op.name in LISTS)
+    k.load(address, row, rows, space=space, interleave=pairs > 1, by_list=op.name in LISTS, share=share_of(op))
 
 
 def _transposed(room: Room, op: Op, address: Register, row: Register, rows: Value, columns: Value) -> None:
@@ -95,7 +96,8 @@ def _transposed(room: Room, op: Op, address: Register, row: Register, rows: Valu
             room.parameters.set(Unit.LOAD, run_bytes=length, chunks=here // 2 if interleave else here)
             k.add(source, address, part * most)
             k.add(target, row, first)
-            k.load(source, target, runs, interleave=interleave, transpose=True, by_list=op.name in LISTS)
+            by_list = op.name in LISTS
+            k.load(source, target, runs, interleave=interleave, transpose=True, by_list=by_list, share=share_of(op))
 
 
 def _inside(room: Room, op: Op, axis: int | None, size: int, into: Register) -> Value:
