@@ -79,7 +79,8 @@ def test_heads_of_attention_on_the_gateware() -> None:
 
 
 def run_cached(p: ManyRows, engine: str = MODEL) -> int | None:
-    """Compares, and returns the cycles of an engine that has some. Positions and slots are anywhere; what belongs to nobody stays."""
+    """Compares, and returns the cycles of an engine that has some. Positions and slots are anywhere; what
+    belongs to nobody stays."""
     random, outputs, positions = np.random.default_rng(p.inputs), p.blocks * 16, 40
     queries, slots = p.group * p.key_heads, p.tokens + 5
     x = random.standard_normal((p.tokens, p.inputs)).astype(np.float32)
