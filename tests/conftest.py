@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.unraisableexception import gc_collect_iterations_key
 from rich.console import Console
 from rich.table import Table
 
@@ -50,6 +51,7 @@ GARBAGE = (100_000, 50, 100)
 def pytest_configure(config: pytest.Config) -> None:
     """Workers do not compile the tools all at once."""
     gc.set_threshold(*GARBAGE)
+    config.stash[gc_collect_iterations_key] = 1  # not five times at the end, of all designs that are kept
     remember_widths()
     WATCHES.append(twins.watch)
     os.environ.setdefault("SLEY_TIER", "first")  # no compiler in the background, and no design compiled twice

@@ -56,6 +56,7 @@ def test_skeleton_runs_as_it_is(nano: Path, tmp_path: Path, simulator: str) -> N
     assert "fence 7 written in cycle" in result.stdout
 
 
+@pytest.mark.slow
 @needs("icarus")
 def test_skeleton_finds_another_chip(nano: Path, tmp_path: Path) -> None:
     """A chip whose capability registers tell something else."""

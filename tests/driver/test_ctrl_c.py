@@ -338,7 +338,8 @@ with Device.open(sys.argv[1], hang_cycles=1 << 30) as device:
     ("engine", "way"),
     [
         *(pytest.param("fast:nano?memory=1M", way, marks=COMPILED) for way in ("again", "reset")),
-        *(pytest.param("pysim:nano?memory=1M", way, marks=pytest.mark.slow) for way in ("again", "reset")),
+        pytest.param("pysim:nano?memory=1M", "again", marks=pytest.mark.campaign),
+        pytest.param("pysim:nano?memory=1M", "reset", marks=pytest.mark.slow),
     ],
 )
 def test_a_real_signal(engine: str, way: str) -> None:

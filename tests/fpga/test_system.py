@@ -176,7 +176,8 @@ def test_command(number: signal.Signals) -> None:
         assert process.wait(30) == 0
 
 
-@pytest.mark.parametrize("name", [pytest.param("nano", marks=pytest.mark.campaign), "ulx3s"])
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", ["nano", "ulx3s"])
 def test_from_reset_to_the_answer_by_the_commands(name: str) -> None:
     """``sley fpga simulate`` in one shell, ``sley demo`` in another."""
     pytest.importorskip("sklearn")

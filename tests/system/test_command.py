@@ -17,7 +17,7 @@ from sley.sim.memory.dram import DramTiming
 from sley.sim.testing.queues import AREA, BUSY, FENCE, HANGS, LOOPS, WATCHDOG, Host, Traffic, Work
 
 MEMORY = 1 << 20
-ONE = preset("edge")
+ONE = preset("base")
 TWO = preset("nano").replace(queues=8, cores_x=2)
 
 pytestmark = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")

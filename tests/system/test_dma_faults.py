@@ -112,7 +112,7 @@ def outcome(device: Device, text: str) -> tuple[int, ...]:
 
 
 @needs_compiler
-@pytest.mark.parametrize("chip", ["nano", "edge"])
+@pytest.mark.parametrize("chip", ["nano", "base"])
 def test_first_fault(chip: str) -> None:
     rng = random.Random(chip)
     seen: Counter[int] = Counter()

@@ -1,5 +1,7 @@
 """RTLIL of a chip: the text that the fast engine compiles, the same on every run."""
 
+from functools import partial
+
 from amaranth.hdl import Fragment
 from amaranth.lib import wiring
 
@@ -18,18 +20,26 @@ def component_rtlil(
     what the platform wrote. ``platform``: a plain ``EmissionPlatform`` unless told another. ``beside``: see
     ``Emission``.
     """
-    return "\n".join(Emission(platform or EmissionPlatform(), _convert, beside).texts(component, name).values())
+    return _text(Emission(platform or EmissionPlatform(), _convert, beside), component, name)
 
 
 def chip_rtlil(config: ChipConfig, beside: bool = False) -> str:
-    """RTLIL of the chip with that configuration; the top module is ``sley``. ``beside``: see ``Emission``."""
+    """RTLIL of the chip with that configuration; the top module is ``sley``. ``beside``: see ``Emission``.
+
+    It does not say which line of which file a cell comes from: that would be a third of the text, and another text
+    wherever Sley is installed.
+    """
     from sley.hw.chip import Chip
 
-    return component_rtlil(Chip(config), platform=RtlilPlatform(), beside=beside)
+    return _text(Emission(RtlilPlatform(), partial(_convert, emit_src=False), beside), Chip(config), TOP)
 
 
-def _convert(name: str, fragment: Fragment, ports: Ports) -> str:
+def _text(emission: Emission, component: wiring.Component, name: str) -> str:
+    return "\n".join(emission.texts(component, name).values())
+
+
+def _convert(name: str, fragment: Fragment, ports: Ports, emit_src: bool = True) -> str:
     from amaranth.back import rtlil
 
-    text: str = rtlil.convert(fragment, name=name, ports=ports)
+    text: str = rtlil.convert(fragment, name=name, ports=ports, emit_src=emit_src)
     return text

@@ -40,8 +40,10 @@ def recorded(waveform: Path) -> set[str]:
     return paths
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("simulator", ["icarus", "verilator"])
+@pytest.mark.parametrize(
+    "simulator",
+    [pytest.param("icarus", marks=pytest.mark.slow), pytest.param("verilator", marks=pytest.mark.campaign)],
+)
 def test_its_tests_pass(simulator: str, tmp_path: Path) -> None:
     """And the view of the waveform has names of signals that are in it."""
     if simulator not in installed_simulators():

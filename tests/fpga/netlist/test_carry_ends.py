@@ -162,6 +162,7 @@ def packed_luts(folder: Path) -> int:
     return cells(folder / "packed.json")["TRELLIS_COMB"]
 
 
+@pytest.mark.slow
 @needs_icarus
 def test_sums_of_a_netlist(tmp_path: Path) -> None:
     """By Yosys' model of the cells, in which an open carry is unknown. nextpnr has two LUTs less for each end."""

@@ -160,6 +160,7 @@ def test_wires_are_tight_if_a_share_of_them_has_no_room(
     assert tight(placement) == expected
 
 
+@pytest.mark.slow
 def test_where_wires_are_scarce_it_cools_again_and_slowly(monkeypatch: pytest.MonkeyPatch) -> None:
     once, again = (Placement(random_design(1).design) for _ in range(2))
     made = anneal(once)

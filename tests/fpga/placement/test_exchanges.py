@@ -108,6 +108,7 @@ def test_cold_exchanges_never_cost_more(seed: int) -> None:
     assert made > 3
 
 
+@pytest.mark.slow
 def test_exchanges_are_made_with_the_probability_of_their_cost() -> None:
     """Each of the same draws is tried twice, hot and so that some of those that cost more are made."""
     exchanged, temperature, made = Exchanged(1), 3.0, []

@@ -11,7 +11,7 @@ from sley.hw.core.sram.sram import BankedSram
 from sley.hw.stream.fifo import LUT_WORDS, StreamFIFO
 
 
-@pytest.mark.some(2)
+@pytest.mark.some(1)
 @pytest.mark.parametrize("banks", [1, 2, 4])
 def test_no_bypass_for_a_race(banks: int, tmp_path: Path) -> None:
     """A bank is a block RAM and its output register, and two LUTs a bit choose among four of them."""

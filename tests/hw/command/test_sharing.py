@@ -38,9 +38,9 @@ def indirect(address: int, packets: int) -> bytes:
 
 @pytest.mark.slow
 def test_replay_with_one_doorbell() -> None:
-    """A hundred recorded launches: one doorbell, one read index, and the rate of launches in the ring."""
+    """Forty recorded launches: one doorbell, one read index, and the rate of launches in the ring."""
     host = CommandBench(preset("edge"), size=0x4000, latency=(32, 32), core_delay=(10, 10))
-    count = 100
+    count = 40
     host.memory.data[0x1000 : 0x1000 + 64 * count] = launch(tag=7, arg_words=2, arg0=1, arg1=2) * count
 
     async def test(ctx: Any) -> None:

@@ -82,6 +82,7 @@ def test_nothing_to_move_needs_no_list(config: ChipConfig, unit: Unit) -> None:
     assert not bench.runs
 
 
+@pytest.mark.some(2)
 @CONFIGS
 @UNITS
 def test_faults(config: ChipConfig, unit: Unit) -> None:

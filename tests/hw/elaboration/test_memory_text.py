@@ -69,6 +69,7 @@ class Memories(wiring.Component):
         ]
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_random_memories(seed: int) -> None:
     design = Memories(seed)

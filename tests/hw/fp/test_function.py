@@ -65,6 +65,7 @@ def operands(code: Function, count: int) -> NDArray[np.uint32]:
     return np.concatenate([special(), patterns(rng, count), patterns(rng, 3 * count, 110, 134), near.view(np.uint32)])
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("code", Function)
 def test_every_bf16(code: Function) -> None:
     x = np.arange(1 << 16, dtype=np.uint32) << np.uint32(16)

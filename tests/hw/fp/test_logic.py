@@ -50,6 +50,7 @@ def operands(op: BinaryOp, seed: int) -> tuple[NDArray[np.uint32], NDArray[np.ui
     return np.concatenate([x, bits, bits, bits]), np.concatenate([y, near, flipped, rng.permutation(bits)])
 
 
+@pytest.mark.some(12)
 @pytest.mark.parametrize("kind", WORD_TYPES)
 @pytest.mark.parametrize("op", LOGIC_OPS)
 def test_every_bit(op: BinaryOp, kind: ElementType) -> None:

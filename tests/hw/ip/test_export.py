@@ -207,7 +207,9 @@ needs_icarus = pytest.mark.skipif(
 
 
 @needs_icarus
-@pytest.mark.parametrize("name", ["nano", *(pytest.param(n, marks=pytest.mark.slow) for n in ("edge", "base"))])
+@pytest.mark.parametrize(
+    "name", ["nano", pytest.param("edge", marks=pytest.mark.slow), pytest.param("base", marks=pytest.mark.campaign)]
+)
 def test_icarus_elaborates(name: str, tmp_path: Path) -> None:
     write_export(exported(preset(name)), tmp_path / "ip")
     arguments = ("-g2005", "-Wall", "-s", "sley", "-f", "sley.f", "-o", "sley.vvp")

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from amaranth.hdl import Cat, ClockDomain, DriverConflict, Module, Signal, signed
+from amaranth.hdl import Cat, ClockDomain, Const, DriverConflict, Module, Signal, signed
 from amaranth.lib.memory import Memory
 from amaranth.sim import Simulator
 from design_batch import Batch
@@ -46,6 +46,7 @@ def seen_by_testbenches(engine: Any, vcd: Path) -> list[Any]:
         ctx.set(Cat(a, b), 0xF7)
         ctx.set(write.en, 1)
         seen.append((ctx.get(total), ctx.get(b), ctx.get(row)))
+        seen.append([ctx.get(part) for part in (total[1:5], b[1:], b[1:][1:], Cat(a, b)[3:7], Const(5, 4)[1:])])
         seen.append(await ctx.tick().sample(total, below, row))
         ctx.set(below, 9)
         ctx.set(held, 1)

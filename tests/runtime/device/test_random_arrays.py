@@ -45,7 +45,8 @@ ArrayWorld.coverage = COVERAGE
     ("machine", "scripts"),
     [
         *((ArrayRules, 20), (StreamRules, 25), (EventRules, 80)),
-        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((StreamRules, 60), (EventRules, 120))),
+        pytest.param(StreamRules, 60, marks=pytest.mark.slow),
+        pytest.param(EventRules, 120, marks=pytest.mark.campaign),
     ],
 )
 def test_random_use(machine: type[Any], scripts: int) -> None:

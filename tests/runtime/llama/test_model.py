@@ -90,7 +90,7 @@ def test_requests_side_by_side(checkpoint: Checkpoint) -> None:
             same(model.prompt(list(prompt), table), golden.run(prompt))
             goldens.append(golden)
             tables.append(table)
-        for order, places in (((0, 1), 3), ((1, 0), 3), ((1, 0), 5), ((0, 1), 17)):
+        for order, places in (((0, 1), 3), ((1, 0), 3), ((1, 0), 5), ((0, 1), 17), ((1, 0), 64)):
             tokens = [0] * places
             used: list[object] = [None] * places
             for place, number in zip((0, places - 1), order, strict=True):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from sley.runtime import Device
-from sley.runtime.llama.weights import Linear, Norm, Tokens
+from sley.runtime.llama.tokens import Norm, Tokens
+from sley.runtime.llama.weights import Linear
 
 ENGINE = "model:base?memory=32M"
 WIDTH = 96

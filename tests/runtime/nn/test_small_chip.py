@@ -11,7 +11,7 @@ from sley.runtime import Device, nn
 from sley.sim.engines.options import default_engine
 from sley.sim.golden import nn as golden
 
-ENGINES = ["model", *(["fast"] if default_engine() == "fast" else [])]
+ENGINES = ["model", *([pytest.param("fast", marks=pytest.mark.slow)] if default_engine() == "fast" else [])]
 
 
 @pytest.mark.parametrize("engine", ENGINES)

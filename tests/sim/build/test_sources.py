@@ -12,12 +12,14 @@ import pytest
 
 import sley.hw
 import sley.sim
+from sley.abi.config import preset
 from sley.abi.transport import EngineError
 from sley.sim.build import verilator
 from sley.sim.build.new_process import in_new_process
 from sley.sim.build.sources import Sources
 from sley.sim.build.toolchain import find_c_compiler, find_compiler, find_verilator
 from sley.sim.build.verilator import LibraryBuild
+from sley.sim.engines.design_text import cached_rtlil
 from sley.sim.errors import FastError
 from sley.sim.fast.run import build
 
@@ -199,3 +201,11 @@ def test_errors_of_a_new_process(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(EngineError, match=r"test_sources\.failing ended with status 1"):
         in_new_process(failing, KeyError("a bug"))
     assert "KeyError: 'a bug'" in capfd.readouterr().err
+
+
+def test_the_text_of_a_chip_names_no_place() -> None:
+    """What is compiled of it is the same wherever Sley is installed."""
+    text = cached_rtlil(preset("nano"))
+    assert "cell " in text
+    assert str(Path(sley.hw.__file__).parent) not in text
+    assert "attribute \\src" not in text

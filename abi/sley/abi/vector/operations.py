@@ -54,6 +54,16 @@ PARTIALS = 8
 """Partial results of a reduction: row r of those since the last fold goes to partial r mod PARTIALS."""
 
 
+def chunk_partials(chunks: int) -> int:
+    """Partial results of a reduction along rows of so many chunks of N: chunk c goes to partial c mod this, a power of
+    two. They are two, so that no instruction needs what the one before it writes, and more for longer rows, whose tiles
+    have fewer rows to hide that behind; each has 8 chunks or more then."""
+    partials = 2
+    while partials < PARTIALS and chunks >= 16 * partials:
+        partials *= 2
+    return min(partials, chunks)
+
+
 JOIN = {Reduction.SUM: BinaryOp.ADD, Reduction.MAX: BinaryOp.MAX, Reduction.MIN: BinaryOp.MIN}
 """How each reduction that has partial results joins two values."""
 IDENTITY: dict[tuple[Reduction, ElementType], int] = {

@@ -1,7 +1,8 @@
 """Kernels of the tile language as their authors would write them: cycles from doorbell to fence against bounds.
 
 The bound of an element-wise kernel is the beats that it loads, that of products the rows that stream through the
-array. Every result is compared with numpy. Fails when one is wrong, or takes more cycles than promised.
+array; that of softmax and norms the programs by hand. Every result is compared with numpy. Fails when one is wrong, or
+takes more cycles than promised.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from rich.table import Table
 
 from sley.bench.tile.kernels import add, attention, matmul, softmax
 from sley.bench.tile.paged_attention import Pages, compare
+from sley.bench.tile.rows import compare as compare_rows
 from sley.runtime import Buffer, Device, tile
 from sley.runtime.device.buffer import BF16
 
@@ -26,11 +28,23 @@ BOUNDS = {
 }
 PROMISED = {
     "add 384 x 256": 13_650,
-    "softmax 512 x 256": 42_000,
+    "softmax 512 x 256": 32_400,
     "matmul 256 x 256 x 256": 67_300,
     "attention 1024 x 1024 x 64": 545_000,
 }
 """Cycles that no change may exceed."""
+ROWS = 512
+SHARES = {
+    ("softmax", 256): 0.97,
+    ("log_softmax", 256): 0.97,
+    ("rms_norm", 256): 0.97,
+    ("layer_norm", 256): 0.55,
+    ("softmax", 1024): 0.82,
+    ("log_softmax", 1024): 0.82,
+    ("rms_norm", 1024): 0.86,
+    ("layer_norm", 1024): 0.45,
+}
+"""By operator and columns: cycles of the program by hand by those of the tile kernel, at least."""
 PAGES = Pages(2, 256, 128, 16)
 """Its bound is the program by hand."""
 Case = tuple[partial[None], Buffer, Any, float]
@@ -89,4 +103,21 @@ def measure() -> list[str]:
         if paged.tile > limit or paged.error > 0.02:
             missed.append(f"{name}: {paged.tile:,} cycles, by hand {paged.by_hand:,}; error {paged.error:.3f}")
     Console().print(table)
+    Console().print(_rows(missed))
     return missed
+
+
+def _rows(missed: list[str]) -> Table:
+    """Softmax and norms beside the programs by hand; adds what was missed."""
+    table = Table("rows", "compiled", "by hand", "by hand / compiled", "promised", title="Rows of bf16, base")
+    with Device.open(ENGINE) as device:
+        for columns in sorted({columns for _, columns in SHARES}):
+            for each in compare_rows(device, ROWS, columns):
+                promised = SHARES[each.operator, columns]
+                name = f"{each.operator} {ROWS} x {columns}"
+                table.add_row(name, f"{each.compiled:,}", f"{each.by_hand:,}", f"{each.share:.3f}", f"{promised:.2f}")
+                if not each.right:
+                    missed.append(f"{name}: not what float64 gives")
+                if each.share < promised:
+                    missed.append(f"{name}: {each.share:.3f} of the program by hand, promised {promised:.2f}")
+    return table

@@ -26,6 +26,33 @@ def softmax(x: Any, out: Any, rows: Any = tile.choice(8, 16, 32, 64)) -> None:
 
 
 @tile.kernel
+def log_softmax(x: Any, out: Any, rows: Any = tile.choice(8, 16, 32, 64)) -> None:
+    place = tile.block_id() * rows, 0
+    values = tile.load(x, place, (rows, x.shape[1]), fill=-float("inf"))
+    largest = values.max(1)
+    total = tile.log(tile.exp(values - largest).sum(1))
+    tile.store(out, place, (values - largest - total).to(out.dtype))
+
+
+@tile.kernel
+def rms_norm(x: Any, weight: Any, out: Any, eps: float, rows: Any = tile.choice(8, 16, 32, 64)) -> None:
+    place, size = (tile.block_id() * rows, 0), x.shape[1]
+    values = tile.load(x, place, (rows, size)).to(np.float32)
+    factor = tile.rsqrt(((values * values).sum(1) + eps * size) * (1 / size))
+    tile.store(out, place, (values * factor * tile.load(weight, (0, 0), (1, size))).to(out.dtype))
+
+
+@tile.kernel
+def layer_norm(x: Any, weight: Any, bias: Any, out: Any, eps: float, rows: Any = tile.choice(8, 16, 32, 64)) -> None:
+    place, size = (tile.block_id() * rows, 0), x.shape[1]
+    values = tile.load(x, place, (rows, size)).to(np.float32)
+    centred = values - values.sum(1) * (1 / size)
+    factor = tile.rsqrt(((centred * centred).sum(1) + eps * size) * (1 / size))
+    scale, shift = (tile.load(value, (0, 0), (1, size)).to(np.float32) for value in (weight, bias))
+    tile.store(out, place, (centred * factor * scale + shift).to(out.dtype))
+
+
+@tile.kernel
 def attention(
     q: Any,
     k: Any,

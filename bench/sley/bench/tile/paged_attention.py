@@ -55,13 +55,13 @@ def compare(device: Device, pages: Pages, keys: int | None = None) -> Compared:
     """Runs both. ``keys``: of a block of the tile kernel; by default it is chosen."""
     q, k, v, slots, mask = pages.arrays()
     arrays = [device.array(array) for array in (q, k, v, slots * (2 * pages.width), mask)]
-    factor, size = math.log2(math.e) / math.sqrt(pages.width), (pages.requests, pages.width)
-    block = key_block(device.config, pages.width)
-    problem = TokenAttention(
-        pages.requests, pages.keys, pages.width, pages.heads, pages.width, pages.heads * pages.width, factor, block
-    )
+    requests, width, heads = pages.requests, pages.width, pages.heads
+    factor, block = math.log2(math.e) / math.sqrt(width), key_block(device.config, width)
+    steps = (width, heads * width, width + 1)
+    problem = TokenAttention(requests, pages.keys, width, 1, heads, *steps, factor, block)
     program = token_attention_program(device.config, problem)
-    outs = device.empty((*size, pages.heads), BF16), device.empty((*size, device.config.array), BF16)
+    shapes = (requests, width, heads), (requests, width + 1, device.config.array)
+    outs = [device.empty(shape, BF16) for shape in shapes]
     blocks = {} if keys is None else {"keys": keys}
 
     def by_tile() -> None:
@@ -82,5 +82,5 @@ def compare(device: Device, pages: Pages, keys: int | None = None) -> Compared:
 
 
 def _results(out: Buffer, pages: Pages) -> Any:
-    """Lanes of heads."""
-    return out.numpy()[..., : pages.heads].astype(np.float64)
+    """Lanes of heads, rows of elements."""
+    return out.numpy()[:, : pages.width, : pages.heads].astype(np.float64)

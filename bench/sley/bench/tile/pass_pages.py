@@ -152,6 +152,7 @@ EXAMPLES: dict[str, Example] = {
     "masks": Example(causal, _SQUARE),
     "chains": _SOFTMAX,
     "folds": _SOFTMAX,
+    "narrow": _SOFTMAX,
     "carry": Example(ends, {"x": array(FP32, 16, 64), "out": array(FP32, 16, 16)}),
     "zeros": _PRODUCT,
     "gangs": Example(

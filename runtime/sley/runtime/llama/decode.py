@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,14 +13,14 @@ from sley.runtime.device.device import Device
 from sley.runtime.kernels.token_attention.problem import key_block
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.head_attention import HeadAttention
-from sley.runtime.llama.kernels.heads import heads_of_token, heads_of_tokens
-from sley.runtime.llama.kernels.layout import flat, folded
-from sley.runtime.llama.kernels.residual import embed, norm_scales, rows_quantised
-from sley.runtime.llama.weights import LlamaWeights, Norm, Tokens
+from sley.runtime.llama.kernels.heads import heads_of_tokens
+from sley.runtime.llama.kernels.residual import embed, norm_scales
+from sley.runtime.llama.tokens import Norm, Tokens
+from sley.runtime.llama.weights import Linear, LlamaWeights
 from sley.runtime.tile.choices import cdiv
 
-SIDE_BY_SIDE = 4
-"""Requests from which on tokens are rows of one tile, not a tile each."""
+_ROWS = 16
+"""Most requests of a block of ``heads_of_tokens``."""
 Floats = NDArray[np.float32]
 
 
@@ -36,7 +37,7 @@ class Decode:
         self, device: Device, weights: LlamaWeights, cache: PagedCache, requests: int, keys: int, parts: int
     ) -> None:
         self.device, self.weights, self.cache, self.parts = device, weights, cache, parts
-        shape, count = weights.shape, parts * requests
+        shape = weights.shape
         block = key_block(device.config, shape.key_width)
         self.requests, self.keys = requests, cdiv(keys, block) * block
         self._head_attention = HeadAttention(device, shape, requests, self.keys, block)
@@ -45,10 +46,8 @@ class Decode:
         self._mask = device.zeros((requests, self.keys), np.float32)
         self.x = device.empty((requests, shape.width), np.float32)
         self._scales, self._inner_scales = (device.empty((requests, 1), np.float32) for _ in range(2))
-        self._projected = device.empty((requests, shape.projected), np.float32)
+        self._places = device.zeros((3, requests), np.int32)
         self._queries = device.zeros((requests, shape.heads, shape.key_width), BF16)
-        self._seen = device.empty((requests, shape.heads_width), BF16)
-        self._heads = device.empty((count, shape.heads_width), np.int8)
         self._gated = device.empty((requests, shape.hidden), np.float32)
         self._inverses, self._gated_inverses = (device.empty((requests, 1), np.float32) for _ in range(2))
         self.logits = device.empty((requests, shape.vocabulary), np.float32)
@@ -82,7 +81,10 @@ class Decode:
                 keys[number, : table.length] = table.slots()
                 mask[number, : table.length] = 1
         self._tokens.write(np.asarray(tokens, np.int32)[None])
+        table_row, request = self.weights.cosines.strides[0], np.arange(self.requests, dtype=np.int32)
+        places = [positions[0] * table_row, request * self._queries.strides[0], slots[0] * self.cache.slot_bytes]
         for array, values in (
+            (self._places, np.stack(places)),
             (self._positions, positions),
             (self._slots, slots),
             (self._key_slots, keys * self.cache.slot_bytes),
@@ -100,10 +102,12 @@ class Decode:
         norms = [layer.attention_norm for layer in weights.layers] + [weights.norm]
         statistics, parts = (self._scales, self._inverses), self.parts
         gated = Tokens(self._gated, self._inner_scales, self._gated_inverses, None, parts)
-        seen = Tokens(self._heads, self._inner_scales, parts=parts)
+        attention = self._head_attention
+        seen = Tokens(attention.results, self._inner_scales, parts=parts, lanes=attention.lanes)
         for number, (layer, norm) in enumerate(zip(weights.layers, norms[1:], strict=True)):
-            layer.projection.of_tokens(self._normed(norms[number]), self._projected)
-            self._attention(number)
+            self._heads(number, layer.projection, self._normed(norms[number]))
+            caches = self.cache.keys[number], self.cache.values[number]
+            self._head_attention(self._queries, *caches, self._key_slots, self._mask)
             layer.output.added_tokens(seen, self.x, *statistics, layer.feed_norm, epsilon)
             layer.gate_up.gated_tokens(
                 self._normed(layer.feed_norm), self._gated, self._inner_scales, self._gated_inverses
@@ -115,30 +119,15 @@ class Decode:
         """The residual stream behind a norm."""
         return Tokens(self.x, self._scales, self._inverses, norm, self.parts)
 
-    def _attention(self, number: int) -> None:
-        """From products to parts of the next one."""
-        weights, shape, parts = self.weights, self.weights.shape, self.parts
+    def _heads(self, number: int, projection: Linear, x: Tokens) -> None:
+        """Queries, keys and values of a layer, turned by positions; keys and values to the cache."""
+        weights, shape, queries = self.weights, self.weights.shape, self._queries
         keys, values = self.cache.keys[number], self.cache.values[number]
-        heads, requests = shape.heads + 2 * shape.key_heads, self.requests
-        projected = self._projected.reshape(requests, heads, shape.head)
-        heads_of = heads_of_token if requests == 1 else heads_of_tokens
-        heads_of[1](
-            projected,
-            weights.cosines,
-            weights.sines,
-            self._positions,
-            self._slots,
-            self._queries,
-            keys,
-            values,
-            shape.key_heads,
-        )
-        seen = self._seen.reshape(requests, shape.key_heads, shape.group, shape.head)
-        self._head_attention(self._queries, keys, values, self._key_slots, self._mask, seen)
-        if requests < SIDE_BY_SIDE:
-            lanes = self.device.config.array
-            inputs = folded(self._seen, lanes), folded(self._heads, lanes)
-            rows_quantised[requests](*inputs, self._inner_scales, parts, rows=1)
-        else:
-            inputs = flat(self._seen), flat(self._heads)
-            rows_quantised[lambda rows: cdiv(requests, rows)](*inputs, self._inner_scales, parts)
+        tables = weights.cosines, weights.sines
+        if not projection.cached_tokens(x, queries, self._places, tables, keys, values):
+            projected = self.device.empty((self.requests, shape.projected), np.float32)
+            projection.of_tokens(x, projected)
+            heads = projected.reshape(self.requests, -1, shape.head)
+            places, rows = (self._positions, self._slots), math.gcd(self.requests, _ROWS)
+            arrays = heads, *tables, *places, queries, keys, values
+            heads_of_tokens[self.requests // rows](*arrays, shape.key_heads, rows=rows)

@@ -12,10 +12,10 @@ from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.device import Device
 from sley.runtime.llama.cache import PagedCache, Table
 from sley.runtime.llama.kernels.heads import to_cache
-from sley.runtime.llama.kernels.layout import flat
 from sley.runtime.llama.kernels.quantised import to_int8
 from sley.runtime.llama.kernels.residual import embed, norm_scales, rows_quantised
-from sley.runtime.llama.weights import TOKENS, DeviceLayer, Linear, LlamaWeights, Norm, Tokens
+from sley.runtime.llama.tokens import Norm, Tokens
+from sley.runtime.llama.weights import TOKENS, DeviceLayer, Linear, LlamaWeights
 from sley.runtime.nn.attention import attention
 from sley.runtime.tile.choices import cdiv
 
@@ -127,7 +127,7 @@ class Prompt:
                 causal=True,
                 out=seen[:, :, member].transpose(1, 0, 2)[None],
             )
-        rows_quantised[lambda rows: self.tokens // rows](flat(self._seen), flat(self._heads), self._inner_scales, parts)
+        rows_quantised[lambda rows: self.tokens // rows](self._seen, self._heads, self._inner_scales, parts)
 
     def _norm_scales(self, x: Buffer, norm: Norm, rows: int) -> None:
         """Scales of the norm of tokens of x, and what makes int8 of x times its weights."""

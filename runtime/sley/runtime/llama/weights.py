@@ -19,9 +19,8 @@ from sley.runtime.kernels.many_rows.problem import Ending, ManyRows, Source
 from sley.runtime.kernels.many_rows.program import many_rows_program
 from sley.runtime.kernels.many_rows.weights import pack
 from sley.runtime.llama.checkpoint import Checkpoint, Floats, Layer
-from sley.runtime.llama.kernels.quantised import to_int8
 from sley.runtime.llama.shape import LlamaShape
-from sley.runtime.tile.choices import cdiv
+from sley.runtime.llama.tokens import Norm, Tokens
 
 SMALLEST = float(2.0**-100)
 
@@ -30,61 +29,6 @@ TOKENS = 64
 """Tokens of a prompt are a multiple, and cores take as many each."""
 AT_A_TIME = 1024
 """Tokens of a launch, whose scales are in the accumulators."""
-
-
-@dataclass(frozen=True)
-class Norm:
-    """On a device: weights of a norm [1, width] float32, and their magnitudes."""
-
-    weights: Buffer
-    magnitudes: Buffer
-
-    @classmethod
-    def of(cls, device: Device, values: Floats) -> Norm:
-        """Of [width] in float32."""
-        return cls(device.array(values[None]), device.array(np.abs(values[None])))
-
-
-@dataclass(frozen=True)
-class Tokens:
-    """What a product of few tokens takes.
-
-    Attributes
-    ----------
-    values: [parts · tokens, inputs] int8, high parts first; or [tokens, inputs] float32, with ``inverses``. scales: of
-    tokens [tokens, 1]. inverses: what tokens of float32 are multiplied by to be int8 [tokens, 1], in ``parts``. norm:
-    weights that they are multiplied by before.
-    """
-
-    values: Buffer
-    scales: Buffer
-    inverses: Buffer | None = None
-    norm: Norm | None = None
-    parts: int = 2
-
-    @property
-    def source(self) -> Source:
-        """How the program takes them."""
-        if self.inverses is None:
-            return Source.INT8
-        return Source.FLOATS if self.norm is None else Source.NORMED
-
-    def as_int8(self) -> Tokens:
-        """The same, made int8 by a launch of its own."""
-        assert self.inverses is not None
-        count, width = self.values.shape
-        q = Device.of(self.values).empty((self.parts * count, width), np.int8)
-        norm = None if self.norm is None else self.norm.weights
-        to_int8[lambda rows, columns: (cdiv(width, columns), cdiv(count, rows))](
-            self.values, norm, self.inverses, q, self.parts
-        )
-        return Tokens(q, self.scales, parts=self.parts)
-
-    @property
-    def others(self) -> list[Buffer]:
-        """Arguments behind all others."""
-        norms = [] if self.norm is None else [self.norm.weights]
-        return [] if self.inverses is None else [self.inverses, *norms]
 
 
 @dataclass(frozen=True)
@@ -136,15 +80,35 @@ class Linear:
         """As ``added``, of few tokens."""
         self._tokens(Ending.ADDED, x, [out, next_scales, inverses, norm.magnitudes], epsilon)
 
+    def cached_tokens(
+        self, x: Tokens, queries: Buffer, places: Buffer, tables: Sequence[Buffer], keys: Buffer, values: Buffer
+    ) -> bool:
+        """Products of few tokens that are heads of queries, keys and values: queries [tokens, heads, key heads · head],
+        turned, each in the columns of its key head; keys, turned, and values to caches [slots, key heads, head]; all
+        bfloat16. tables: cosines and sines [positions, head / 2]. places: [3, tokens] int32, in bytes, a token's row of
+        the tables, of queries, and its slot. False if the program has no room for so many tokens; nothing is done then.
+        """
+        key_heads, head = keys.shape[1:]
+        group = queries.shape[1] // key_heads
+        turned = {"head": head, "group": group, "turned": (group + 1) * key_heads}
+        problem = self._problem_of(Ending.CACHED, x, **turned)
+        try:
+            place(Device.of(x.values).config, problem)
+        except KernelError:
+            return False
+        arguments = [*x.first, self.packed, self.scales, queries, places, *tables, keys, values, *x.others]
+        self._launch(problem, arguments)
+        return True
+
     def _tokens(
         self, ending: Ending, x: Tokens, results: list[Buffer], epsilon: float = 0.0, width: int | None = None
     ) -> None:
         x = self._fitting(ending, x)
         problem = self._problem_of(ending, x, epsilon=epsilon, width=width)
-        self._launch(problem, [x.values, x.scales, self.packed, self.scales, *results, *x.others])
+        self._launch(problem, [*x.first, self.packed, self.scales, *results, *x.others])
 
     def _fitting(self, ending: Ending, x: Tokens) -> Tokens:
-        """x, or made int8 before, if its program has no room for so many tokens of float32."""
+        """x, or made int8 before, if its program has no room for so many tokens of other types."""
         if x.source is Source.INT8:
             return x
         try:
@@ -155,7 +119,8 @@ class Linear:
 
     def _problem_of(self, ending: Ending, x: Tokens, **more: Any) -> ManyRows:
         """Of few tokens."""
-        shape = x.scales.shape[0], x.parts, self.packed.shape[0], x.values.shape[1]
+        shape = x.scales.shape[0], x.parts, self.packed.shape[0], x.width
+        more |= {"lanes": x.lanes, "head": x.values.shape[2] - 1} if x.lanes else {}
         return ManyRows(*shape, ending, source=x.source, **more)
 
     def of_prompt(self, x: Buffer, scales: Buffer, out: Buffer) -> None:

@@ -2,7 +2,9 @@
 
 The result has the type of x, of integers float32. Errors are those of float32 results against float64, in units in the
 last place (ulp) if nothing else is said; bfloat16 adds half a unit of its own. exp2, log2, reciprocal, rsqrt and sqrt
-are functions of the [vector unit](numerics.md#functions), whose errors are 1 ulp. Results below 2^-126 are 0.
+are functions of the [vector unit](numerics.md#functions), whose errors are 1 ulp. Results below 2^-126 are 0. Where the
+result is bfloat16 those that are long take a short form, with an error of at most 0.51 ulp of bfloat16, the rounding
+included: see ``short_functions``.
 """
 
 from __future__ import annotations
@@ -11,45 +13,46 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from sley.runtime.device.buffer import Buffer
+from sley.runtime.device.buffer import BF16, Buffer
 from sley.runtime.device.stream import Stream
-from sley.runtime.nn.mapping import in_fp32
+from sley.runtime.nn.mapping import in_fp32, promoted_float
+from sley.runtime.nn.short_functions import SHORT
 from sley.runtime.tile import language as tile
 
 
 def exp(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """e^x, as 2^n · 2^r, n the integer next to x · log2(e), and r made of x minus n · ln(2) in two parts: 1 ulp."""
-    return in_fp32("exp", exp_tile, x, out=out, stream=stream)
+    return _mapped("exp", x, out, stream)
 
 
 def exp2(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """2^x: 1 ulp."""
-    return in_fp32("exp2", tile.exp2, x, out=out, stream=stream)
+    return _mapped("exp2", x, out, stream)
 
 
 def expm1(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """e^x - 1, for x within [-0.25, 0.25] by its Taylor polynomial of degree 6: 3 ulp."""
-    return in_fp32("expm1", expm1_tile, x, out=out, stream=stream)
+    return _mapped("expm1", x, out, stream)
 
 
 def log(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The natural logarithm, as log2(x) · ln(2) in fp32: 1.5 ulp."""
-    return in_fp32("log", tile.log, x, out=out, stream=stream)
+    return _mapped("log", x, out, stream)
 
 
 def log2(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The logarithm to base 2: 1 ulp."""
-    return in_fp32("log2", tile.log2, x, out=out, stream=stream)
+    return _mapped("log2", x, out, stream)
 
 
 def log10(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The logarithm to base 10, as log2(x) · log10(2) in fp32: 2.25 ulp."""
-    return in_fp32("log10", _log10, x, out=out, stream=stream)
+    return _mapped("log10", x, out, stream)
 
 
 def log1p(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The natural logarithm of 1 + x, with 1 + x rounded and the error of that divided out: 3.5 ulp."""
-    return in_fp32("log1p", _log1p, x, out=out, stream=stream)
+    return _mapped("log1p", x, out, stream)
 
 
 def reciprocal(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
@@ -59,22 +62,22 @@ def reciprocal(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = 
 
 def sqrt(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The square root: 1 ulp."""
-    return in_fp32("sqrt", tile.sqrt, x, out=out, stream=stream)
+    return _mapped("sqrt", x, out, stream)
 
 
 def rsqrt(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """1 / sqrt(x): 1 ulp."""
-    return in_fp32("rsqrt", tile.rsqrt, x, out=out, stream=stream)
+    return _mapped("rsqrt", x, out, stream)
 
 
 def floor(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The largest integer that is not above x, exactly."""
-    return in_fp32("floor", tile.floor, x, out=out, stream=stream)
+    return _mapped("floor", x, out, stream)
 
 
 def ceil(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The smallest integer that is not below x, exactly."""
-    return in_fp32("ceil", _ceil, x, out=out, stream=stream)
+    return _mapped("ceil", x, out, stream)
 
 
 def round(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
@@ -84,39 +87,47 @@ def round(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None)
 
 def trunc(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The nearest integer towards 0, exactly."""
-    return in_fp32("trunc", _trunc, x, out=out, stream=stream)
+    return _mapped("trunc", x, out, stream)
 
 
 def erf(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The error function, as 2 Φ(sqrt(2) · x) - 1: an absolute error of 2^-22."""
-    return in_fp32("erf", _erf, x, out=out, stream=stream)
+    return _mapped("erf", x, out, stream)
 
 
 def erfc(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """1 - erf(x), as 2 Φ(-sqrt(2) · x): 2 ulp, and 2^-24 absolute."""
-    return in_fp32("erfc", _erfc, x, out=out, stream=stream)
+    return _mapped("erfc", x, out, stream)
 
 
 def sinh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The hyperbolic sine, (e^x - e^-x) / 2; for |x| below 0.25 by its Taylor polynomial of degree 7: 2.5
     ulp."""
-    return in_fp32("sinh", _sinh, x, out=out, stream=stream)
+    return _mapped("sinh", x, out, stream)
 
 
 def cosh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The hyperbolic cosine, (e^x + e^-x) / 2: 2 ulp."""
-    return in_fp32("cosh", _cosh, x, out=out, stream=stream)
+    return _mapped("cosh", x, out, stream)
 
 
 def sin(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The sine. x minus the nearest multiple of pi / 2, whose three parts are taken off one after the other, goes into
     a polynomial: an absolute error of 2^-22 for |x| up to 8192; above it grows as |x| · 2^-36."""
-    return in_fp32("sin", sin_tile, x, out=out, stream=stream)
+    return _mapped("sin", x, out, stream)
 
 
 def cos(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The cosine, as ``sin`` a quarter of a turn further."""
-    return in_fp32("cos", cos_tile, x, out=out, stream=stream)
+    return _mapped("cos", x, out, stream)
+
+
+def _mapped(name: str, x: Buffer, out: Buffer | None, stream: Stream | None) -> Buffer:
+    """The function of that name, in the form for the type of its result."""
+    function = TILES[name]
+    if promoted_float(x) == BF16:
+        function = SHORT.get(name, function)
+    return in_fp32(name, function, x, out=out, stream=stream)
 
 
 _LN2 = (0.693359375, -2.12194440e-4)
@@ -125,40 +136,40 @@ _LN2 = (0.693359375, -2.12194440e-4)
 
 def tan(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The tangent, as sine times 1 / cosine: for |x| up to 8192 an error of 2^-21 · (1 + tan(x)^2)."""
-    return in_fp32("tan", _tan, x, out=out, stream=stream)
+    return _mapped("tan", x, out, stream)
 
 
 def asinh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The inverse of ``sinh``: with the sign of x, log(1 + a) of a = |x| + x^2 / (1 + sqrt(x^2 + 1)): 4
     ulp."""
-    return in_fp32("asinh", _asinh, x, out=out, stream=stream)
+    return _mapped("asinh", x, out, stream)
 
 
 def acosh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The inverse of ``cosh``: log(1 + a) of a = (x - 1) + sqrt(x - 1) · sqrt(x + 1); NaN below 1: 4 ulp."""
-    return in_fp32("acosh", _acosh, x, out=out, stream=stream)
+    return _mapped("acosh", x, out, stream)
 
 
 def atanh(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The inverse of ``tanh``: with the sign of x, log(1 + a) / 2 of a = 2 · |x| / (1 - |x|): 5 ulp."""
-    return in_fp32("atanh", _atanh, x, out=out, stream=stream)
+    return _mapped("atanh", x, out, stream)
 
 
 def asin(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The inverse of ``sin``: a polynomial of degree 4 in x^2 for |x| up to 0.5, above it of sqrt((1 - |x|) / 2); an
     absolute error of 2^-21; NaN beyond 1."""
-    return in_fp32("asin", _asin, x, out=out, stream=stream)
+    return _mapped("asin", x, out, stream)
 
 
 def acos(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The inverse of ``cos``, of what ``asin`` is made of: an absolute error of 2^-20; NaN beyond 1."""
-    return in_fp32("acos", _acos, x, out=out, stream=stream)
+    return _mapped("acos", x, out, stream)
 
 
 def atan(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
     """The inverse of ``tan``: a polynomial of degree 4 in x^2, in [-tan(pi / 8), tan(pi / 8)], where (x - 1) / (x + 1)
     or -1 / x brings the rest; an absolute error of 2^-21."""
-    return in_fp32("atan", atan_tile, x, out=out, stream=stream)
+    return _mapped("atan", x, out, stream)
 
 
 def exp_tile(x: Any) -> Any:
@@ -192,7 +203,8 @@ def _ceil(x: Any) -> Any:
 
 
 def _trunc(x: Any) -> Any:
-    return tile.where(x < 0.0, -tile.floor(-x), tile.floor(x))
+    """Of one sign each, with the other one's zero, so that -0 stays what it is."""
+    return tile.floor(tile.relu(-x)) * -1.0 + tile.floor(tile.maximum(x, -0.0))
 
 
 def _erf(x: Any) -> Any:

@@ -18,7 +18,7 @@ from sley.runtime.nn.folding import Axis, broadcast_shape, repeats, viewed
 from sley.runtime.nn.mapping import FP32, Operand, Source, cast, inputs_of, on_device, region, result_array, source
 from sley.runtime.tile import language as tile
 
-ROWS, CHUNKS = (8, 32), (4, 16)
+ROWS, CHUNKS = (8, 32), (4, 64)
 """A tile along the axis that is reduced, at least and at most: in rows, and in chunks of N columns."""
 INT32_ENDS = -(1 << 31), (1 << 31) - 1
 IDENTITY = {"sum": 0.0, "max": -float("inf"), "min": float("inf")}
@@ -130,8 +130,8 @@ def passed(reader: Any, statistic: Any, known: Any, numbers: Any, whole: int, al
 
 def tile_along(size: int, axis: int, lanes: int) -> int:
     """Elements of a tile along an axis of so many that is reduced, which the order of additions depends on: all of them
-    if these are at most 32 rows or 16 N columns, N the lanes of the chip; else the largest divisor up to there, from 8
-    rows or 4 N columns on; or just 32 and 16 N, and a smaller tile at the end."""
+    if these are at most 32 rows or 64 N columns, N the lanes of the chip; else the largest divisor up to there, from 8
+    rows or 4 N columns on; or just 32 and 64 N, and a smaller tile at the end."""
     least, most = ROWS if axis == 0 else (CHUNKS[0] * lanes, CHUNKS[1] * lanes)
     if size <= most:
         return size
@@ -273,10 +273,12 @@ def _launch(
     config, every = stream.device.config, [*arrays[0], *arrays[1]]
     size, kept = plan.inner[2 + plan.axis].size, plan.inner[3 - plan.axis].size
     along = tile_along(size, plan.axis, config.array)
-    narrow = sum(array.dtype not in (FP32, np.dtype(np.int32)) for array in every)
+    narrow = sum(
+        array.dtype not in (FP32, np.dtype(np.int32)) and plan.inner[3 - plan.axis].strides[number] > 0
+        for number, array in enumerate(every)
+    )
     places = config.scratchpad_rows // (2 * max(narrow, 1))
-    wide = 2 * (len(every) - narrow)
-    rooms = [min(places, config.accumulator_rows // max(wide + more, 1)) for more in TILES]
+    rooms = [min(places, config.accumulator_rows // share) for share in SHARES]
     if plan.axis == 1:
         chunks = -(-along // config.array)
         rows, columns = tile.choice(*(min(max(room // chunks, 1), kept) for room in rooms)), along
@@ -298,6 +300,5 @@ def _launch(
         )
 
 
-TILES = (0, 2, 4, 8)
-"""Tiles of fp32 that the functions of an operator may take besides arrays, from which the compiler chooses: the fewer,
-the larger are those of arrays."""
+SHARES = (1, 2, 3, 4, 6, 8, 12)
+"""Of the accumulators, what a tile takes at most, from which the compiler chooses: 1 / this."""

@@ -11,7 +11,7 @@ stream: where to run; the device's default stream if not given.
 Floats are computed in fp32, and the result has the type of x. Integers are added in int32, modulo 2^32 if they are
 int32, and the result is int32; of what is not made by sums and comparisons alone it is float32.
 
-Order. An axis whose elements lie side by side is cut into tiles of at most 16 N elements, another one into tiles of at
+Order. An axis whose elements lie side by side is cut into tiles of at most 64 N elements, another one into tiles of at
 most 32, by ``reducing.tile_along``. Tiles are added element by element, the first one to 0; what is left in a tile is
 added as ``tile.Tile.sum`` does; so is a smaller tile at the end, which is added then. Axes that are not one in memory
 are reduced one after the other, the last one first, with float32 or int32 between. Calls return before the work is
@@ -21,7 +21,7 @@ done, and raise ``ShapeMismatch``, ``UnsupportedType``, ``BadRequest``, ``Buffer
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -109,7 +109,7 @@ def var(
     stream: Stream | None = None,
 ) -> Buffer:
     """The sum of (x - mean)^2 times 1 / (number - correction)."""
-    return _spread(x, axis, keepdims, correction, times, out, stream)
+    return _spread(_VAR, x, axis, keepdims, correction, out, stream)
 
 
 def std(
@@ -122,7 +122,7 @@ def std(
     stream: Stream | None = None,
 ) -> Buffer:
     """The root of ``var``."""
-    return _spread(x, axis, keepdims, correction, _root, out, stream)
+    return _spread(_STD, x, axis, keepdims, correction, out, stream)
 
 
 def logsumexp(
@@ -195,11 +195,11 @@ def _check_sum(operator: Reducing, x: Buffer, axes: Sequence[int]) -> None:
 
 
 def _spread(
+    operator: Reducing,
     x: Buffer,
     axis: Axes,
     keepdims: bool,
     correction: int,
-    behind: Callable[..., Any],
     out: Buffer | None,
     stream: Stream | None,
 ) -> Buffer:
@@ -208,14 +208,23 @@ def _spread(
     if count <= correction:
         raise ShapeMismatch(f"var of {count} elements with correction {correction}; it takes more elements than that")
     kind = promoted_float(x)
+    factor = 1 / (count - correction)
+    try:
+        (result,) = run_reducing(
+            operator, [x], axes, [kind], [out], numbers=(1 / count, factor), keepdims=keepdims, stream=stream
+        )
+        return result
+    except Apart:
+        pass
     center = (
         mean(x, axes, True, stream=stream)
         if kind == FP32
         else mean(cast(x, FP32, stream=stream), axes, True, stream=stream)
     )
     distances = mapped("var", squared_distance, x, center, dtype=FP32, computed=FP32, stream=stream)
-    operator = Reducing("var", (Statistic("sum", first, behind),))
-    return _reduced(operator, distances, axes, keepdims, out, stream, dtype=kind, numbers=(1 / (count - correction),))
+    (_, own) = operator.statistics
+    last = Reducing("var", (Statistic("sum", first, own.behind),))
+    return _reduced(last, distances, axes, keepdims, out, stream, dtype=kind, numbers=(factor,))
 
 
 def axes_of(x: Buffer, axis: Axes, operator: str) -> tuple[int, ...]:
@@ -232,20 +241,29 @@ def _not_zero(x: Any, *known: Any) -> Any:
     return x != 0
 
 
-def _root(total: Any, factor: float) -> Any:
-    return tile.sqrt(total * factor)
+def _root(total: Any, *rest: Any) -> Any:
+    return tile.sqrt(total * rest[-1])
 
 
-def _finite(x: Any) -> Any:
-    return tile.where(tile.maximum(x, -x) == math.inf, 0.0, x)
+def _scaled(total: Any, *rest: Any) -> Any:
+    return total * rest[-1]
+
+
+def _center(total: Any, share: float, factor: float) -> Any:
+    return total * share
+
+
+def _distance(x: Any, center: Any, share: float, factor: float) -> Any:
+    return (x - center) * (x - center)
 
 
 def _power(x: Any, largest: Any) -> Any:
-    return tile.exp(x - _finite(largest))
+    return tile.exp(x - largest)
 
 
 def _log_and_largest(total: Any, largest: Any) -> Any:
-    return tile.log(total) + _finite(largest)
+    infinite = tile.maximum(largest, -largest) == math.inf  # of which the distances are NaN
+    return tile.where(infinite, largest, tile.log(total) + largest)
 
 
 _SUM = Reducing("sum", (Statistic("sum", first),))
@@ -255,4 +273,7 @@ _MIN = Reducing("amin", (Statistic("min", first),))
 _NORM = Reducing("norm", (Statistic("sum", first_squared, _root),))
 _ANY = Reducing("any", (Statistic("max", _not_zero),))
 _ALL = Reducing("all", (Statistic("min", _not_zero),))
+_CENTER = Statistic("sum", first, _center)
+_VAR = Reducing("var", (_CENTER, Statistic("sum", _distance, _scaled)))
+_STD = Reducing("std", (_CENTER, Statistic("sum", _distance, _root)))
 _LOGSUMEXP = Reducing("logsumexp", (Statistic("max", first), Statistic("sum", _power, _log_and_largest)))

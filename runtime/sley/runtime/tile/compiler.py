@@ -28,6 +28,7 @@ from sley.runtime.tile.passes.exact import keep_exact
 from sley.runtime.tile.passes.folds import fold_chains
 from sley.runtime.tile.passes.gangs import gang, share_of
 from sley.runtime.tile.passes.masks import form_masks
+from sley.runtime.tile.passes.narrow import narrow_results
 from sley.runtime.tile.passes.order import Early, Order, OrderError, orders
 from sley.runtime.tile.passes.placement import Placement, place
 from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
@@ -55,6 +56,7 @@ PASSES: dict[str, Callable[..., None]] = {
     "masks": form_masks,
     "chains": form_chains,
     "folds": fold_chains,
+    "narrow": narrow_results,
     "carry": keep_in_place,
 }
 FOR_LANES = ("folds",)

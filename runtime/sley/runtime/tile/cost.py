@@ -24,6 +24,7 @@ from sley.runtime.tile.passes.ahead import products
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.gangs import share_of, sharers
 from sley.runtime.tile.passes.order import Early, accesses
+from sley.runtime.tile.passes.partials import in_pairs, partials_of
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, transposed
 from sley.runtime.tile.passes.rounds import Rounds, Segment, rounds_of
@@ -37,9 +38,9 @@ ACKNOWLEDGED = 60  # the last beat of a store to its signal
 HANDOVER = 12  # a signal to the first row of who waits
 FURTHER = 2  # one more instruction of the vector unit like the one before it
 LANES = 20  # through the lanes, without functions
-JOINED = 14  # from a chunk to the next one that is joined with it
+DRAINED = 14  # from an instruction to the next one that is of another kind, or joined with it
 ADDED = 8  # and through an adder of fp32 in them
-GAP = 0.75  # a run that does not continue the one before
+GAP, CORES_GAP = 0.75, 1.6  # a run that does not continue the one before; of one core, or where several take turns
 INSTRUCTION = 2  # of the sequencer
 TRANSFER, CHAIN, CHUNK, REDUCE, ROUND = 8, 6, 3, 16, 3  # instructions: of an operation, of each of its chunks, a round
 LATER, LOOP = 14, 8  # more of a round: for what is ahead, of a round or two, and for each loop that is joined
@@ -190,8 +191,9 @@ class _Cost:
         pitch = size if axes[runs] is None else array.strides[axes[runs]] * array.dtype.bytes
         if pitch == size and op.name in ("load", "store"):
             return ceil(count * size / bus)
-        beats = max(1.0, (size - gcd(int(pitch), bus)) / bus + 1)  # of a run that may begin anywhere in its first one
-        return ceil(count * (beats + GAP))
+        step = gcd(int(pitch), bus)  # from run to run, as to where in a beat they begin
+        beats = (ceil(size / step) * step + bus - step) / bus
+        return ceil(count * (beats + (GAP if self.sharers == 1 else CORES_GAP)))
 
     def _dot(self, op: Op) -> tuple[int, int, int]:
         a, b, _ = op.operands
@@ -221,8 +223,11 @@ class _Cost:
         values = [*operands, op.result]
         apart = any(tile_shape(value) != shape or tile_type(value).dtype is ElementType.INT8 for value in values)
         apart = apart or bool(op.attributes["iota"])
-        twice = len(operands) > 1 and self.placement.in_one_bank(operands[0], operands[1], self.config)
-        rows = shape[0] * count * self.config.row_parts * (1 + twice)
+        twice = 0.0
+        if len(operands) > 1:
+            first, second = (self.placement.of[value] for value in operands[:2])
+            twice = self.placement.in_banks_of(first, second, self.config)
+        rows = ceil(shape[0] * count * self.config.row_parts * (1 + twice))
         latency = LANES + ADDED * sum(stage in ADDER_OPS for stage in (stages.binary, stages.binary2))
         latency += ADDED * bool(stages.add) + (FP32_FUNCTION if stages.function is not None else 0)
         instructions = CHAIN + (CHUNK * count if apart else 0)
@@ -232,23 +237,45 @@ class _Cost:
         (source,) = op.operands
         rows, columns = tile_shape(source)
         count, parts = -(-columns // self.config.array), self.config.row_parts
-        latency = JOINED + ADDED * (op.attributes["kind"] == "sum")
+        latency = DRAINED + ADDED * (op.attributes["kind"] == "sum")
         if op.attributes["axis"] == 0:
             fold = 43
             return count * (rows * parts + fold + 2 * latency), REDUCE + count * (CHUNK + 2), HANDOVER
-        exchanges = self.config.array.bit_length() - 1
-        passes = count + exchanges
-        return passes * (rows * parts + latency), REDUCE + 2 * passes, HANDOVER
+        partials, pairs = partials_of(op, self.config), in_pairs(op, self.config)
+        room = self.placement.partials.get(op, self.placement.of[op.result])
+        if pairs:
+            count = -(-count // 2)
+        step = partials if pairs else max(partials // 2, 1)
+        twice = self.placement.in_banks_of(self.placement.of[source], room, self.config)
+        cycles = ceil(self._joined(count, rows * parts, step, 1 if pairs else 2, latency) * (1 + twice))
+        ends, instructions = self._ends(rows * parts, partials, latency)
+        return cycles + latency + ends, REDUCE + CHAIN * (count // step) + instructions, HANDOVER
+
+    def _joined(self, count: int, rows: int, step: int, apart: int, latency: int) -> int:
+        """Chunks that go to partial results, ``step`` of them an instruction; each needs what the one ``apart``
+        instructions before has written."""
+        instructions = -(-count // step)
+        waits = instructions if apart == 1 else instructions // apart if step * rows < latency else 0
+        return count * rows + waits * latency + instructions
+
+    def _ends(self, rows: int, partials: int, latency: int) -> tuple[int, int]:
+        """Partial results and lanes: cycles and instructions."""
+        passes = partials.bit_length() - 1 + self.config.array.bit_length() - 1
+        lanes = self.config.array.bit_length() - 1
+        return (2 * (partials - 1) + lanes) * rows + passes * latency, 3 * passes
 
     def _fold(self, op: Op) -> tuple[int, int, int]:
         rows, columns = op.attributes["shape"]
         count, rows = -(-columns // self.config.array), rows * self.config.row_parts
         through = LANES + ADDED + (FP32_FUNCTION if op.attributes["stages"].function is not None else 0)
         if op.attributes["axis"] == 0:
-            return count * (rows + 43 + through + JOINED + ADDED), REDUCE + count * (CHUNK + 2), HANDOVER
-        exchanges = self.config.array.bit_length() - 1
-        cycles = count * (rows + through) + exchanges * (rows + JOINED + ADDED)
-        return cycles, REDUCE + CHUNK * count + 2 * exchanges, HANDOVER
+            return count * (rows + 43 + through + DRAINED + ADDED), REDUCE + count * (CHUNK + 2), HANDOVER
+        partials = partials_of(op, self.config)
+        whole = all(tile_shape(v) == op.attributes["shape"] for v in op.operands if isinstance(v.type, TileType))
+        step = max(partials // 2, 1) if whole and count % partials == 0 else 1
+        cycles = self._joined(count, rows, step, partials // step, through)
+        ends, instructions = self._ends(rows, partials, DRAINED + ADDED)
+        return cycles + 2 * through + ends, REDUCE + (CHUNK + 2) * (count // step) + instructions, HANDOVER
 
     def _spread(self, op: Op) -> tuple[int, int, int]:
         rows, _ = tile_shape(op.result)

@@ -226,13 +226,19 @@ class _Block:
         computed = wide(type.dtype)
         if computed is not type.dtype:
             x = self.golden.cast(x, type.dtype, computed)
-        return self.golden.reduce(kind, x, axis, computed, self.lanes)
+        return self._narrowed(op, self.golden.reduce(kind, x, axis, computed, self.lanes))
 
     def _fold(self, op: Op) -> Bits:
         attributes = op.attributes
-        return self.golden.reduce(
-            attributes["kind"], self._chain(op), attributes["axis"], attributes["dtype"], self.lanes
+        dtype: ElementType = attributes["dtype"]
+        return self._narrowed(
+            op, self.golden.reduce(attributes["kind"], self._chain(op), attributes["axis"], dtype, self.lanes)
         )
+
+    def _narrowed(self, op: Op, result: Bits) -> Bits:
+        if not op.attributes.get("narrow"):
+            return result
+        return self.golden.cast(result, ElementType.FP32, ElementType.BF16)
 
     def _spread(self, op: Op) -> Bits:
         column: Bits = self._operands(op)[0]

@@ -266,7 +266,15 @@ def _reduce(op: Op) -> list[Type]:
     _need(kind in REDUCTIONS, op, f"no reduction {kind!r}; there are {', '.join(REDUCTIONS)}")
     _need(axis in (0, 1), op, f"axis is {axis}; it is 0 or 1")
     _need(tile.dtype is not ElementType.INT8, op, f"{kind} of int8; it is of fp32, bf16 or int32: convert first")
-    return [TileType(wide(tile.dtype), (1, tile.shape[1]) if axis == 0 else (tile.shape[0], 1))]
+    return [TileType(_narrowed(op, wide(tile.dtype)), (1, tile.shape[1]) if axis == 0 else (tile.shape[0], 1))]
+
+
+def _narrowed(op: Op, dtype: ElementType) -> ElementType:
+    """The type of a reduction whose results are of ``dtype``, which are converted as they are written if it says so."""
+    if not op.attributes.get("narrow"):
+        return dtype
+    _need(dtype is ElementType.FP32 and op.attributes["axis"] == 1, op, "narrow; it is so of fp32 along axis 1 alone")
+    return ElementType.BF16
 
 
 def _spread(op: Op) -> list[Type]:
@@ -321,7 +329,7 @@ def _chain(op: Op) -> list[Type]:
 def _fold(op: Op) -> list[Type]:
     dtype, shape = op.attributes["dtype"], op.attributes["shape"]
     _need(dtype in COMPUTED, op, f"{op.attributes['kind']} of {dtype.info.name}; it is of fp32 or int32")
-    return [TileType(dtype, (1, shape[1]) if op.attributes["axis"] == 0 else (shape[0], 1))]
+    return [TileType(_narrowed(op, dtype), (1, shape[1]) if op.attributes["axis"] == 0 else (shape[0], 1))]
 
 
 CHAIN = ("stages", "splats", "slots", "iota", "computed", "dtype", "shape")

@@ -11,7 +11,7 @@ from sley.abi.functions.own import own_functions
 from sley.abi.functions.table import Function
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain
-from sley.abi.vector.operations import JOIN, BinaryOp, Reduction
+from sley.abi.vector.operations import JOIN, BinaryOp, Reduction, chunk_partials
 from sley.sim.golden import float32
 from sley.sim.golden.chain import ChainInputs, RowRegisters, apply_function, chain_rows, convert
 from sley.sim.golden.matmul import bf16_sums
@@ -53,9 +53,9 @@ class GoldenTiles:
         return bf16_sums(a, b, sums)
 
     def reduce(self, kind: str, x: Bits, axis: int, dtype: ElementType, lanes: int) -> Bits:
-        """Along axis 0 as the vector unit reduces rows. Along axis 1: first columns that are a multiple of ``lanes``
-        apart, from the left; then lanes whose numbers differ in bit 0, in bit 1, and so on. What is missing in a row
-        changes nothing.
+        """Along axis 0 as the vector unit reduces rows. Along axis 1: chunk c of ``lanes`` columns goes to partial
+        c mod p, ``chunk_partials``, from the left; partials i and i + p / 2 are joined, and so on; then lanes whose
+        numbers differ in bit 0, in bit 1, and so on. What is missing in a row changes nothing.
         """
         reduction, is_float = Reduction[kind.upper()], dtype is ElementType.FP32
         if axis == 0:
@@ -68,9 +68,15 @@ class GoldenTiles:
         chunks = -(-columns // lanes)
         wide = np.full((rows, chunks * lanes), identity(reduction, is_float), np.uint32)
         wide[:, :columns] = x
-        total = wide[:, :lanes]
-        for chunk in range(1, chunks):
-            total = join(np.ascontiguousarray(total), wide[:, chunk * lanes : (chunk + 1) * lanes], is_float)
+        parts = np.ascontiguousarray(wide.reshape(rows, chunks, lanes).swapaxes(0, 1))
+        totals, others = np.split(parts, [chunk_partials(chunks)])
+        for number, chunk in enumerate(others):
+            place = number % len(totals)
+            totals[place] = join(totals[place], chunk, is_float)
+        while len(totals) > 1:
+            first, second = np.split(totals, 2)
+            totals = join(first, second, is_float)
+        (total,) = totals
         distance = 1
         while distance < lanes:
             total = join(total, total[:, np.arange(lanes) ^ distance], is_float)

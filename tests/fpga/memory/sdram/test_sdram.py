@@ -225,6 +225,7 @@ def test_random(config: ChipConfig, longest: int, gap: float, mhz: int) -> None:
     assert traffic.check() > 100
 
 
+@pytest.mark.some(1)
 @pytest.mark.parametrize(("config", "mhz"), [(NANO, 25), (EDGE, 133), (WIDE, 100)], ids=lambda x: getattr(x, "name", x))
 def test_dense_traffic(config: ChipConfig, mhz: int) -> None:
     """Many bursts in flight each way all the time, in few rows and in many."""
@@ -419,6 +420,7 @@ SHORTER = {
 }
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize("what", SHORTER)
 def test_a_time_that_is_one_cycle_short_is_found(what: str) -> None:
     dut = SdramBench(NANO, 133 * MHZ, PART)

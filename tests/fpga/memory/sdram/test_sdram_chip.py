@@ -141,6 +141,7 @@ CASES: dict[str, list[Steps]] = {
 }
 
 
+@pytest.mark.some(16)
 @pytest.mark.parametrize(("rule", "number"), [(rule, k) for rule, cases in CASES.items() for k in range(len(cases))])
 def test_a_broken_rule_is_found(rule: str, number: int) -> None:
     assert play(CASES[rule][number])[0] == {rule}

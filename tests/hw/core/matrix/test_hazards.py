@@ -13,6 +13,7 @@ from sley.hw.testing.streams import Design
 NANO = PRESETS["nano"].replace(accumulator_rows=32)
 
 
+@pytest.mark.some(4)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("config", [NANO, NANO.replace(operand_types=("int8", "bf16"))], ids=["int8", "both"])
 def test_first_row_waits_as_long_as_it_must(config: ChipConfig, seed: int) -> None:

@@ -9,6 +9,7 @@ from sley.hw.core.sram.sram import BankedSram
 from sley.hw.testing.streams import Design
 
 
+@pytest.mark.some(5)
 @pytest.mark.parametrize(
     ("rows", "width", "banks", "granules", "readers", "writers", "zeros"),
     [

@@ -1,6 +1,8 @@
+# amaranth: UnusedElaboratable=no
 """The vector unit with chains beside the golden model of the chip, on the fast engine, with memories that grant, delay
 and scramble like the real ones."""
 
+import gc
 import random
 from functools import cache
 
@@ -13,7 +15,10 @@ from sley.abi.timing import SRAM_READ
 from sley.hw.core.unit import UnitCommand
 from sley.hw.core.vector.reads import READ_PORTS
 from sley.hw.core.vector.unit import VectorUnit
+from sley.hw.testing.simulation.widths import remember_widths
 from sley.sim import Simulation
+from sley.sim.engines.design_text import cached_text
+from sley.sim.fast.run.convert import design_ports, design_rtlil
 from sley.sim.fast.run.snapshot import Snapshot
 from sley.sim.model.cycles.twins import Beside, twin_of
 
@@ -26,8 +31,16 @@ def simulation(config: ChipConfig) -> tuple[Simulation, Snapshot, data.Layout, B
     """The unit, its state before all, what its fault record is, and its twin."""
     unit = VectorUnit(config)
     layout = data.Layout.cast(unit.fault.shape())
-    sim = Simulation.of(unit)
+    sim = Simulation(cached_text("rtlil", "il", unit_rtlil, config, "vector unit"))
     return sim, sim.snapshot(), layout, twin_of(unit)
+
+
+def unit_rtlil(config: ChipConfig, _unit: str) -> str:
+    """RTLIL of the unit, made in a process of its own, once for all that run these benches."""
+    gc.disable()  # it ends soon
+    remember_widths()
+    unit = VectorUnit(config)
+    return design_rtlil(unit, design_ports(unit, None), "top")
 
 
 class ChainBench:

@@ -137,7 +137,7 @@ def model(config: ChipConfig) -> Iterator[Device]:
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(config, id=name, marks=pytest.mark.slow if config.array > 8 or config.cores > 1 else [])
+        pytest.param(config, id=name, marks=[] if name in ("nano", "base") else pytest.mark.slow)
         for name, config in {**PRESETS, "square": SQUARE}.items()
     ],
 )

@@ -148,3 +148,20 @@ def test_products_ahead(base: Device, rows: int, buffer: int) -> None:
     wanted = scores / scores.sum(1, keepdims=True) @ arrays["v"].astype(np.float64)
     found = kernel_agrees(base, attention, arrays, grid, rows=rows, keys=32)
     np.testing.assert_allclose(found["out"].view(np.float32), wanted, rtol=0.1, atol=0.05)
+
+
+@tile.kernel
+def scaled_rows(x: Any, out: Any, rows: int = 8) -> None:
+    place = tile.block_id() * rows, 0
+    values = tile.load(x, place, (rows, x.shape[1]))
+    tile.store(out, place, (values / values.sum(1)).to(out.dtype))
+
+
+@pytest.mark.parametrize(("columns", "ahead"), [(64, 0), (224, 0), (512, 1)])
+def test_rows_of_many_chunks(base: Device, columns: int, ahead: int) -> None:
+    """Instructions of the vector unit fill its queue, too: of reductions, and of chains that read a column again."""
+    x = np.random.default_rng(columns).uniform(1, 2, (40, columns)).astype(BF16)
+    arrays = {"x": x, "out": np.zeros((40, columns), BF16)}
+    found = prepare(scaled_rows.function(types_of(arrays), {"rows": 8}, (5, 1, 1)), BASE)
+    assert sum(len(rounds.ahead) for rounds in found.early.values()) == ahead
+    kernel_agrees(base, scaled_rows, arrays, (5, 1, 1))

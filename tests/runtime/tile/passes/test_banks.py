@@ -5,10 +5,12 @@ import random
 
 import pytest
 
+from sley.abi.config import preset
 from sley.abi.instructions import Space
 from sley.runtime.tile.ir import Block, Op
-from sley.runtime.tile.passes.banks import BESIDE, TOGETHER, conflicts, place_in_banks
+from sley.runtime.tile.passes.banks import BESIDE, TOGETHER, Conflicts, conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
+from sley.runtime.tile.passes.placement import place
 from sley.runtime.tile.passes.slots import choose_slots
 from sley.runtime.tile.text import parse
 
@@ -32,16 +34,16 @@ def test_operands_of_a_product_are_apart() -> None:
     function = parse(PRODUCT)
     values = {value.name or number: value for number, op in enumerate(function.body.ops) for value in op.results}
     a, b, sums = buffer(256), buffer(256), buffer(256, space=Space.ACCUMULATOR)
-    costs = conflicts(function.body, {values[1]: a, values[2]: b, values[3]: sums, values[4]: sums})
-    assert costs[a][b] == TOGETHER
-    assert sums not in costs
+    costs = conflicts(function.body, {values[1]: a, values[2]: b, values[3]: sums, values[4]: sums}, {}, preset("base"))
+    assert costs.between[a][b] == TOGETHER
+    assert sums not in costs.between
     place_in_banks([a, b], 1024, 2, costs)
     assert {a.first // 512, b.first // 512} == {0, 1}
 
 
 def test_without_room_apart_they_are_packed() -> None:
     parts = [buffer(300), buffer(300), buffer(424)]
-    costs = {a: {b: BESIDE for b in parts if b is not a} for a in parts}
+    costs = Conflicts({a: {b: BESIDE for b in parts if b is not a} for a in parts}, {})
     place_in_banks(parts, 1024, 4, costs)
     assert sorted(part.first for part in parts) in ([0, 300, 600], [0, 424, 724], [0, 300, 724])
 
@@ -57,7 +59,7 @@ def test_no_two_overlap(seed: int) -> None:
         left -= parts[-1].rows
         if dice.random() < 0.1:
             break
-    costs = {a: {b: dice.choice((BESIDE, TOGETHER)) for b in parts if b is not a} for a in parts}
+    costs = Conflicts({a: {b: dice.choice((BESIDE, TOGETHER)) for b in parts if b is not a} for a in parts}, {})
     place_in_banks(parts, rows, banks, costs)
     taken = sorted((part.first, part.first + part.all_rows) for part in parts)
     assert taken[0][0] >= 0
@@ -91,3 +93,45 @@ def test_inner_loops_have_slots_first() -> None:
     small, large = buffer(10, outer), buffer(30, inner)
     choose_slots([small, large], {small, large}, {outer: 0, inner: 1}, {Space.SCRATCHPAD: 75}, 4)
     assert (small.slots, large.slots) == (1, 2)
+
+
+SMALLEST = """sley.tile 1
+kernel smallest(%x: bf16[64, 256; 256, 1], %out: fp32[64, 1; 1, 1]) grid 1, 1, 1 {
+  %0: index = const() {value=0}
+  %1: bf16[64, 256] = load(%x, %0, %0) {axes=(0, 1), fill=0.0, shape=(64, 256)}
+  %2: fp32[64, 1] = reduce(%1) {axis=1, kind='min'}
+  store(%out, %0, %0, %2) {axes=(0, 1)}
+}
+"""
+
+
+def test_halves_that_are_read_together_are_apart() -> None:
+    config = preset("base")
+    bank = config.scratchpad_rows // config.scratchpad_banks
+    for kind, apart in (("min", True), ("sum", False)):
+        placement = place(parse(SMALLEST.replace("min", kind)), config)
+        (tile,) = (b for b in placement.buffers if b.space is Space.SCRATCHPAD)
+        assert ((tile.first % bank) == bank - tile.rows // 2) == apart
+
+
+SUMS = """sley.tile 1
+kernel sums(%a: bf16[512, 112; 112, 1], %b: bf16[112, 112; 112, 1], %c: fp32[512, 112; 112, 1]) grid 1, 1, 1 {
+  %0: index = const() {value=0}
+  for() {count=8, lower=0, step=64} (%row: index) {
+    %1: bf16[63, 112] = load(%a, %row, %0) {axes=(0, 1), fill=0.0, shape=(63, 112)}
+    %2: bf16[112, 112] = load(%b, %0, %0) {axes=(0, 1), fill=0.0, shape=(112, 112)}
+    %3: fp32[63, 112] = full() {dtype=fp32, shape=(63, 112), value=0.0}
+    %4: fp32[63, 112] = dot(%1, %2, %3)
+    store(%c, %row, %0, %4) {axes=(0, 1)}
+    yield()
+  }
+}
+"""
+
+
+def test_sums_that_are_stored_are_apart_from_those_of_the_product_behind() -> None:
+    config = preset("base")
+    placement = place(parse(SUMS), config)
+    (sums,) = (b for b in placement.buffers if b.space is Space.ACCUMULATOR)
+    assert sums.slots == 2
+    assert sums.first + sums.rows == config.accumulator_rows // config.accumulator_banks

@@ -246,6 +246,7 @@ EQUAL: dict[str, tuple[Callable[[Any, Module], None], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.some(10)
 @pytest.mark.parametrize("name", EQUAL)
 def test_as_amaranth(name: str) -> None:
     build, ports = EQUAL[name]

@@ -276,6 +276,7 @@ EQUAL: dict[str, tuple[Callable[[Any, Module], None], dict[str, Any]]] = {
 }
 
 
+@pytest.mark.some(14)
 @pytest.mark.parametrize("name", EQUAL)
 def test_as_amaranth(name: str) -> None:
     build, ports = EQUAL[name]

@@ -11,14 +11,15 @@ input and takes it back without looking in between has not set it.
 from collections.abc import Callable
 from typing import Any
 
-from amaranth.hdl import Signal, Value
-from amaranth.hdl._ast import Concat
+from amaranth.hdl import Const, Signal, Value
+from amaranth.hdl._ast import Concat, Slice
 from amaranth.hdl._ir import Design
 from amaranth.sim._pyeval import eval_assign, eval_value
 from amaranth.sim.pysim import PySimEngine
 
 from sley.hw.testing.simulation.groups import groups_of, memories_of
 from sley.hw.testing.simulation.state import Slot, State
+from sley.hw.testing.simulation.testbench import Testbench, Trigger
 
 Edge = tuple[int, int, list[int]]
 """The groups of a clock domain, from and to, and those of them that run in every cycle."""
@@ -54,6 +55,7 @@ class QuickEngine(PySimEngine):
             if domain.async_reset and domain.rst is not None:
                 state.add_signal_waker(domain.rst, self._waker(edge, 1))
             start = stop
+        self._slots: dict[int, Slot] = {}
         self._places: dict[int, list[tuple[Slot, int, int]]] = {}
         self._assigned: list[Value] = []
         self._last: list[Any] = []
@@ -76,13 +78,31 @@ class QuickEngine(PySimEngine):
         super().reset()
         self._restart()
 
+    def add_async_testbench(self, simulator: Any, process: Any, *, background: bool) -> None:
+        self._testbenches.append(Testbench(self._design, self, process, testbench=True, background=background))
+
+    def add_trigger_combination(self, combination: Any, *, oneshot: bool) -> Trigger:
+        return Trigger(self, combination, self._active_triggers, oneshot=oneshot)
+
     def get_value(self, expr: Any) -> int:
         if self._unsettled:
             self.settle()
-        if type(expr) is Signal:
-            value: int = self._state.slots[self._state.get_signal(expr)].curr
+        return self._value(expr)
+
+    def _value(self, expr: Any) -> int:
+        kind = type(expr)
+        if kind is Signal:
+            slot = self._slots.get(id(expr))
+            if slot is None:  # the state keeps the signal, and with it its id
+                slot = self._slots[id(expr)] = self._state.slots[self._state.get_signal(expr)]
+            value: int = slot.curr
+        elif kind is Const:
+            value = expr.value
+        elif kind is Slice:
+            value = self._value(expr.value) >> expr.start & (1 << expr.stop - expr.start) - 1
         else:
-            value = eval_value(self._state, Value.cast(expr))
+            cast = Value.cast(expr)
+            value = eval_value(self._state, cast) if cast is expr else self._value(cast)
         return value
 
     def set_value(self, expr: Any, value: int) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sley.abi.functions.table import Function
 from sley.abi.vector.chains import Chain, Lanes, Late, Operand
 from sley.abi.vector.operations import BinaryOp
@@ -16,6 +18,8 @@ HIGH = Chain(multiply=UNIT)
 JOINED = Chain(binary2=BinaryOp.ADD, binary2_operand=Operand.LATE0, late0=Late.B)
 SCALED = Chain(multiply=Operand.LATE0, multiply2=FACTORS, late0=Late.B, late0_lanes=Lanes.BROADCAST)
 """Sums times the scale of their token, B a lane for each, times those of the outputs."""
+SCALED_BY_ROWS = replace(SCALED, late0_lanes=Lanes.OWN)
+"""The same, B a row for each."""
 SILU = Chain(function=Function.SIGMOID, multiply2=Operand.LATE0, late0=Late.A)
 TIMES = Chain(multiply=Operand.LATE0, late0=Late.B)
 PLUS = Chain(binary=BinaryOp.ADD, binary_operand=Operand.B)
@@ -54,16 +58,22 @@ SPREAD = Chain(
     late0_lanes=Lanes.BROADCAST,
 )
 """Lane r of B in all lanes of row r."""
-UNITS = Chain(multiply=FACTORS)
+UNITS = Chain(multiply=Operand.LATE0, late0=Late.B)
 NORMED_UNITS = Chain(multiply=Operand.LATE0, multiply2=FACTORS, late0=Late.B)
 LOW = Chain(multiply=UNIT, binary2=BinaryOp.ADD, binary2_operand=Operand.LATE0, late0=Late.B)
 """A token times its inverse scale; what is left of it without the high part."""
 
-_OF_SOURCES = {Source.INT8: (), Source.FLOATS: (SPREAD, UNITS), Source.NORMED: (SPREAD, NORMED_UNITS)}
+_OF_SOURCES = {
+    Source.INT8: (),
+    Source.FLOATS: (SPREAD, UNITS),
+    Source.NORMED: (SPREAD, NORMED_UNITS),
+    Source.HEADS: (LARGER, FOLD_LARGER, SCALE, INVERSE, UNITS),
+}
 
 _OF_ENDINGS = {
     Ending.SCALED: (),
     Ending.TURNED: (TIMES, MINUS, PLUS, AS_IT_IS),
+    Ending.CACHED: (TIMES, MINUS, PLUS, AS_IT_IS),
     Ending.GATED: (SILU, TIMES, PEAK, LARGER, FOLD_LARGER, SCALE, INVERSE, ZERO),
     Ending.ADDED: (
         JOINED,
@@ -87,4 +97,9 @@ def chains_of(problem: ManyRows, clears: bool) -> tuple[Chain, ...]:
     ending = tuple(chain for chain in _OF_ENDINGS[problem.ending] if clears or chain is not ZERO)
     low = ((LOW,) if problem.parts == 2 else (AS_IT_IS,)) if source else ()
     joined = (HIGH, JOINED) if problem.parts == 2 else ()
-    return tuple(dict.fromkeys((*source, *joined, *low, SCALED, *ending)))
+    return tuple(dict.fromkeys((*source, *joined, *low, scaled(problem), *ending)))
+
+
+def scaled(problem: ManyRows) -> Chain:
+    """The chain that multiplies by scales."""
+    return SCALED_BY_ROWS if problem.source is Source.HEADS else SCALED

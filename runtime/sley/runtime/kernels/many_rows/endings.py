@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sley.abi.instructions import Space, VectorRow
 from sley.runtime.assembler.operands import Register, Semaphores
@@ -13,26 +13,32 @@ from sley.runtime.kernels.many_rows.writer import Writer
 
 def scale(
     w: Writer,
-    sums: Register,
-    factor: int,
+    blocks: Sequence[Register],
     wait: Semaphores = (),
     signal: Semaphores = (),
     out: Register | None = None,
     free: Semaphores = (),
 ) -> None:
-    """Sums of the group's half to products in fp32, in place or, when that is ``free``, in ``out``; ``factor``: the row
-    of their scales in the operands."""
+    """Sums of the blocks of the group's half to products in fp32, in place or, when that is ``free``, in ``out``. What
+    is done to all of them comes behind each other, as the vector unit does not drain between steps that are alike."""
     k, at, parts = w.k, w.at, w.problem.parts
     with k.scratch("row") as (row,):
-        w.operand(row, factor)
+        w.operand(row, 0)
         k.vrow(VectorRow.SCALE, row, wait=wait)
-        wait = ()
         if parts == 2:
-            w.vector(chains.HIGH, sums, sums, integer=True)
-            k.add(row, sums, at.tokens)
-            w.vector(chains.JOINED, row, sums, sums, integer=True)
-        k.add(row, w.half, w.token_row)
-        w.vector(chains.SCALED, sums, out or sums, row, integer=parts == 1, wait=free, signal=signal)
+            for sums in blocks:
+                w.vector(chains.HIGH, sums, sums, integer=True)
+            for sums in blocks:
+                k.add(row, sums, at.tokens)
+                w.vector(chains.JOINED, row, sums, sums, integer=True)
+        for number, sums in enumerate(blocks):
+            if number:
+                w.operand(row, number)
+                k.vrow(VectorRow.SCALE, row)
+            k.add(row, w.half, w.token_row)
+            last = signal if number == len(blocks) - 1 else ()
+            chain = chains.scaled(w.problem)
+            w.vector(chain, sums, out or sums, row, integer=parts == 1, wait=free, signal=last)
 
 
 def _store(w: Writer, rows: Register, free: Semaphores) -> None:
@@ -48,7 +54,7 @@ def scaled(w: Writer) -> None:
         k.add(sums, w.half, at.sums)
         k.add(out, w.half, at.products)
         signals = (w.done, *w.operands_free, w.sum_free)
-        scale(w, sums, 0, (w.summed, *w.operands_here), signals, out, w.products_free)
+        scale(w, [sums], (w.summed, *w.operands_here), signals, out, w.products_free)
         _store(w, out, w.products_free)
 
 
@@ -59,8 +65,7 @@ def gated(w: Writer) -> None:
         k.add(gate, w.half, at.sums)
         k.add(up, w.half, at.sums + at.rows)
         k.add(peaks, w.half, at.peaks)
-        scale(w, gate, 0, (w.summed, *w.operands_here))
-        scale(w, up, 1, signal=w.operands_free)
+        scale(w, [gate, up], (w.summed, *w.operands_here), w.operands_free)
         w.vector(chains.SILU, gate, gate)
         w.vector(chains.TIMES, gate, gate, up)
         w.vector(chains.PEAK, gate, peaks, peaks, signal=w.done)
@@ -73,7 +78,7 @@ def added(w: Writer) -> None:
     with k.scratch("x other") as (x, other):
         w.operand(x, 2)
         k.add(other, w.half, at.sums)
-        scale(w, other, 0, (w.summed, *w.operands_here))
+        scale(w, [other], (w.summed, *w.operands_here))
         w.vector(chains.JOINED, other, x, x)
         k.add(other, w.half, at.squares)
         w.vector(chains.SQUARES, x, other, other)

@@ -27,6 +27,7 @@ def load_inverses(w: Writer) -> None:
     with k.scratch("row") as (row,):
         k.mov(row, _inverses(w))
         k.load(w.x_inverses, row, 1, space=Space.ACCUMULATOR, signal=w.given)
+    k.free(w.x_inverses)
 
 
 def spread_inverses(w: Writer) -> None:
@@ -72,13 +73,16 @@ def to_units(w: Writer) -> None:
         k.mov(inverse, _spread(w))
         if w.x_norm is not None:
             k.set(Unit.VECTOR, b_row=_norm(w))
-        chain = k.chain(chains.UNITS if p.source is Source.FLOATS else chains.NORMED_UNITS)
-        fp32 = ElementType.FP32
+        normed, fp32 = p.source is Source.NORMED, ElementType.FP32
+        chain = k.chain(chains.NORMED_UNITS if normed else chains.UNITS)
         if at.tokens > _ONE_BY_ONE:
             k.empty(Unit.VECTOR, wait=w.given)
         waits = () if at.tokens > _ONE_BY_ONE else w.given
         with k.loop(at.tokens):
-            k.vrow(VectorRow.SCALE, inverse)
+            if normed:
+                k.vrow(VectorRow.SCALE, inverse)
+            else:
+                k.set(Unit.VECTOR, b_row=inverse, b_stride=0)
             k.vector(source, out, at.piece, dtype=fp32, out=fp32, chain=chain, wait=waits)
             k.add(source, source, at.piece)
             k.add(out, out, at.piece)

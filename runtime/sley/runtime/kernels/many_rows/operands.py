@@ -38,24 +38,29 @@ def load_group(w: Writer) -> None:
 
 
 def load_all(w: Writer) -> None:
-    """Those of all groups; of a half every other one."""
+    """Those of all groups: a run brings those of two, each to its half, and runs behind each other are one to the
+    bus."""
     k, at, p = w.k, w.at, w.problem
     row_bytes = 4 * w.n
-    k.set(Unit.LOAD, run_bytes=row_bytes, chunks=1, mem_stride=2 * row_bytes, local_stride=at.group_operands)
+    k.set(Unit.LOAD, run_bytes=2 * row_bytes, chunks=2, chunk_stride=at.half)
+    k.set(Unit.LOAD, mem_stride=2 * row_bytes, local_stride=at.group_operands)
     k.set(Unit.LOAD, count2=p.together, mem_stride2=row_bytes * p.groups, local_stride2=1)
-    _both_halves(w, w.factors, 0)
+    _pairs(w, w.factors, 0)
+    if p.groups % 2:
+        k.set(Unit.LOAD, run_bytes=row_bytes, chunks=1)
+        with k.scratch("address row") as (address, row):
+            k.add(address, w.factors, row_bytes * (p.groups - 1))
+            k.mov(row, at.operands + p.groups // 2 * at.group_operands)
+            k.load(address, row, 1, space=_ACCUMULATORS)
     if w.norm is not None:
         k.set(Unit.LOAD, count2=1)
-        _both_halves(w, w.norm, 1)
+        _pairs(w, w.norm, 1)
         k.set(Unit.LOAD, count2=at.tokens, mem_stride2=w.pitch)
-        _both_halves(w, w.out, 2)
+        _pairs(w, w.out, 2)
     k.empty(Unit.LOAD, signal=w.operands_full)
 
 
-def _both_halves(w: Writer, source: Register, operand: int) -> None:
-    k, at, groups = w.k, w.at, w.problem.groups
-    with k.scratch("address row") as (address, row):
-        for half in (0, 1)[:groups]:
-            k.mov(row, half * at.half + at.operands + operand)
-            k.add(address, source, 4 * w.n * half)
-            k.load(address, row, (groups + 1 - half) // 2, space=_ACCUMULATORS)
+def _pairs(w: Writer, source: Register, operand: int) -> None:
+    with w.k.scratch("row") as (row,):
+        w.k.mov(row, w.at.operands + operand)
+        w.k.load(source, row, w.problem.groups // 2, space=_ACCUMULATORS)

@@ -13,15 +13,14 @@ from functools import lru_cache
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space
-from sley.abi.types import ElementType
 from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.assembler.operands import Register
 from sley.runtime.device.program import Program
-from sley.runtime.kernels.many_rows import floats, operands
+from sley.runtime.kernels.many_rows import cached, floats, heads, operands
 from sley.runtime.kernels.many_rows.chains import chains_of
 from sley.runtime.kernels.many_rows.endings import ENDINGS
 from sley.runtime.kernels.many_rows.placement import place
 from sley.runtime.kernels.many_rows.problem import HIGH, Ending, ManyRows, Source
+from sley.runtime.kernels.many_rows.products import multiply
 from sley.runtime.kernels.many_rows.statistics import begin, finish
 from sley.runtime.kernels.many_rows.turned import (
     load_tables,
@@ -40,11 +39,12 @@ _EARLY = 4
 
 @lru_cache(maxsize=256)
 def many_rows_program(config: ChipConfig, problem: ManyRows) -> Program:
-    """The program; its arguments are the addresses of x [parts · tokens, inputs] int8, the scales of its tokens, the
+    """The program; its arguments are the addresses of x, which is [parts · tokens, inputs] int8 or what its ``Source``
+    says; the scales of its tokens, but not of HEADS; the
     packed weights, the scales of outputs, and the result [tokens, outputs]; with an ending that gives scales, those
     [tokens] and what rows are multiplied by to be int8 [tokens]; of ADDED at last the magnitudes of the norm's weights
     [outputs], of TURNED the cosines and sines of tokens [tokens, head / 2]. All but x and weights are fp32; the result
-    of TURNED is [heads, tokens, head] bfloat16.
+    of TURNED is [heads, tokens, head] bfloat16, x of HEADS [tokens, launches of attention, head + 1, N].
 
     Raises ``KernelError`` if it has no room.
     """
@@ -60,7 +60,11 @@ def _start(w: Writer) -> None:
     """The scales of all tokens, the first band, the first weights. What goes to the accumulators comes first, as Load
     would wait for the array later."""
     k, at, p = w.k, w.at, w.problem
-    if p.source is not Source.INT8:
+    if p.source is Source.HEADS:
+        heads.load_heads(w)
+    elif p.source is not Source.INT8:
+        if p.ending is Ending.CACHED:
+            cached.load_lists(w)
         floats.load_inverses(w)
         floats.load_piece(w)
     else:
@@ -78,7 +82,9 @@ def _start(w: Writer) -> None:
     k.set(Unit.VECTOR, splat0=bits(HIGH), splat1=0x7FFFFFFF)
     for chain in chains_of(p, at.bands > 1):
         k.chain(chain)
-    if p.source is not Source.INT8:
+    if p.source is Source.HEADS:
+        _convert_heads(w)
+    elif p.source is not Source.INT8:
         _convert(w)
     k.mov(w.token_row, at.scales)
 
@@ -91,6 +97,7 @@ def _load_scales(w: Writer) -> None:
     with k.scratch("row") as (row,):
         for half in (0, at.half):
             k.mov(row, half + at.scales)
+            assert w.scales is not None
             k.load(w.scales, row, 1, space=Space.ACCUMULATOR)
     if p.gives_scales:
         begin(w)
@@ -125,13 +132,33 @@ def _convert(w: Writer) -> None:
             if pieces > 1:
                 with k.if_(chunk, "!=", last):
                     floats.load_piece(w)
-            with k.if_(chunk, "==", last):
+            with k.if_(chunk, "==", 0):
                 _load_scales(w)
-                _load_operands(w)
+                if p.ending is Ending.CACHED:
+                    cached.load_tables(w)
+                    cached.load_operands(w)
+                else:
+                    _load_operands(w)
+            with k.if_(chunk, "==", last):
                 w.set_weights()
                 _load_first(w, early)
             floats.to_parts(w, chunk)
             k.add(chunk, chunk, step)
+    k.empty(Unit.VECTOR, signal=w.x_full)
+    _load_first(w, slots - early)
+
+
+def _convert_heads(w: Writer) -> None:
+    """Heads become the band, loads as above."""
+    k, slots = w.k, min(w.at.slots, w.problem.groups)
+    early = min(slots, _EARLY)
+    if w.problem.gives_scales:
+        begin(w)
+    _load_operands(w)
+    w.set_weights()
+    _load_first(w, early)
+    heads.scales(w)
+    heads.convert(w)
     k.empty(Unit.VECTOR, signal=w.x_full)
     _load_first(w, slots - early)
 
@@ -143,7 +170,7 @@ def _walk(w: Writer) -> None:
         if at.x_slots > 1 and at.bands > 1:
             with k.if_(w.bands_left, "!=", 0):
                 _load_band(w)
-        if p.ending is Ending.TURNED:
+        if p.of_heads:
             _heads(w)
         else:
             if at.resident:
@@ -168,12 +195,23 @@ def _heads(w: Writer) -> None:
     """Heads that are turned, then the others, meanwhile the tables of the next band."""
     k, p, pairs = w.k, w.problem, w.problem.pairs(w.config)
     others = p.groups // pairs - p.turned
+    if p.ending is Ending.CACHED:
+        cached.begin(w)
+        k.empty(Unit.VECTOR, wait=w.operands_full)
     k.empty(Unit.VECTOR, wait=w.tables_full)
     with k.loop(p.turned):
         with k.loop(pairs):
             _group(w, turned)
             next_pair(w)
         next_head(w)
+    if p.ending is Ending.CACHED:
+        cached.begin_values(w)
+        with k.loop(others):
+            with k.loop(pairs):
+                _group(w, rounded)
+                next_pair(w)
+            next_head(w)
+        return
     k.empty(Unit.VECTOR, signal=w.tables_free)
     with k.scratch("left") as (left,):
         k.mov(left, others * pairs)
@@ -193,7 +231,7 @@ def _group(w: Writer, ending: Callable[[Writer], None], load: Callable[[], None]
         load()
     with w.k.if_(w.loads_left, "!=", 0):
         _load_weights(w)
-    _multiply(w)
+    multiply(w)
     ending(w)
     w.toggle()
 
@@ -228,38 +266,3 @@ def _load_weights(w: Writer) -> None:
     with k.if_(w.band_left, "==", 0):
         k.sub(w.weights, w.weights, w.band_bytes)
         k.mov(w.band_left, p.groups)
-
-
-def _multiply(w: Writer) -> None:
-    """Sums of a group, to the half that ``w.half`` names."""
-    k, at, p = w.k, w.at, w.problem
-    tiles = p.tiles(w.config)
-    with k.scratch("row chunk sums") as (row, chunk, sums):
-        k.mov(row, w.read_slot)
-        for block in range(p.together):
-            k.mov(chunk, w.read_x)
-            k.add(sums, w.half, at.sums + block * at.rows)
-            first, last = block == 0, block == p.together - 1
-            _tile(w, (row, chunk, sums), first, last and tiles == 1, accumulate=False)
-            if tiles > 2:
-                with k.loop(tiles - 2):
-                    _tile(w, (row, chunk, sums), False, False, accumulate=True)
-            if tiles > 1:
-                _tile(w, (row, chunk, sums), False, last, accumulate=True)
-    w.next(w.read_slot, at.first_slot, p.together * at.block_rows, at.slots)
-
-
-def _tile(w: Writer, places: tuple[Register, Register, Register], first: bool, last: bool, *, accumulate: bool) -> None:
-    """N outputs of one tile of inputs; the first one of a group waits, the last one signals."""
-    k, (row, chunk, sums) = w.k, places
-    k.weights(row, w.n, step=w.n_register, wait=w.w_full if first else (), signal=w.w_free if last else ())
-    k.matmul(
-        chunk,
-        sums,
-        w.at.rows,
-        accumulate=accumulate,
-        dtype=ElementType.INT8,
-        step=w.one,
-        wait=w.sum_free if first else (),
-        signal=w.summed if last else (),
-    )

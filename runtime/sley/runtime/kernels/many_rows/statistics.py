@@ -30,7 +30,7 @@ def begin(w: Writer) -> None:
     with w.k.scratch("row") as (row,):
         for place in _partial(w):
             w.k.mov(row, place)
-            w.k.load(w.scales, row, 1, space=Space.ACCUMULATOR)
+            w.k.load(w.x, row, 1, space=Space.ACCUMULATOR)
 
 
 def _clear(w: Writer) -> None:
@@ -48,15 +48,14 @@ def finish(w: Writer) -> None:
         k.mov(scale, at.half + at.results)
         k.mov(inverse, at.half + at.results + at.tokens)
         _joined(w, at.peaks, one, other)
-        _folded(w, chains.FOLD_LARGER, one)
-        steps = 127 if p.parts == 1 else 127 * HIGH
-        k.set(Unit.VECTOR, splat2=bits(1 / steps), splat3=bits(SMALLEST))
+        folded(w, chains.FOLD_LARGER, one)
+        set_scale(w)
         k.empty(Unit.VECTOR, wait=w.results_free)
         w.vector(chains.SCALE, one, scale)
         if p.ending is Ending.ADDED:
             w.vector(chains.INVERSE, scale, inverse)
             _joined(w, at.squares, one, other)
-            _folded(w, chains.FOLD_SUM, one)
+            folded(w, chains.FOLD_SUM, one)
             k.set(Unit.VECTOR, splat2=bits(1 / (p.blocks * w.n)), splat3=bits(p.epsilon))
             w.vector(chains.MEAN, one, one)
             w.vector(chains.ROOT_TIMES, one, scale, scale, signal=w.results)
@@ -81,7 +80,13 @@ def _joined(w: Writer, place: int, one: Register, other: Register) -> None:
     w.vector(chains.LARGER if place == w.at.peaks else chains.JOINED, other, one, one)
 
 
-def _folded(w: Writer, chain: Chain, rows: Register) -> None:
+def set_scale(w: Writer) -> None:
+    """The numbers of the chain that makes scales of largest magnitudes."""
+    steps = 127 if w.problem.parts == 1 else 127 * HIGH
+    w.k.set(Unit.VECTOR, splat2=bits(1 / steps), splat3=bits(SMALLEST))
+
+
+def folded(w: Writer, chain: Chain, rows: Register) -> None:
     """Those of all lanes, in each of them."""
     lanes = 1
     while lanes < w.n:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from sley.abi.faults import Unit
 from sley.abi.instructions import Space
 from sley.runtime.assembler.operands import Register
-from sley.runtime.kernels.many_rows import chains
+from sley.runtime.kernels.many_rows import cached, chains
 from sley.runtime.kernels.many_rows.endings import scale
 from sley.runtime.kernels.many_rows.placement import tables_of
+from sley.runtime.kernels.many_rows.problem import Ending
 from sley.runtime.kernels.many_rows.writer import Writer
 
 
@@ -89,8 +90,7 @@ def rounded(w: Writer) -> None:
 def _scaled(w: Writer, a: Register, b: Register) -> None:
     w.k.add(a, w.half, w.at.sums)
     w.k.add(b, w.half, w.at.sums + w.at.rows)
-    scale(w, a, 0, (w.summed, *w.operands_here))
-    scale(w, b, 1, signal=w.operands_free)
+    scale(w, [a, b], (w.summed, *w.operands_here), w.operands_free)
 
 
 def _staged(w: Writer, row: Register) -> None:
@@ -103,12 +103,15 @@ def _staged(w: Writer, row: Register) -> None:
 
 def _store(w: Writer) -> None:
     k, at = w.k, w.at
+    by_list = w.problem.ending is Ending.CACHED
+    if by_list:
+        cached.take_list(w)
     with k.scratch("row address") as (row, address):
         _staged(w, row)
-        k.store(w.out, row, at.tokens, wait=w.done)
+        k.store(w.out, row, at.tokens, by_list=by_list, wait=w.done)
         k.add(row, row, at.tokens)
         k.add(address, w.out, w.problem.head)
-        k.store(address, row, at.tokens, signal=w.staged_free)
+        k.store(address, row, at.tokens, by_list=by_list, signal=w.staged_free)
 
 
 def next_pair(w: Writer) -> None:
@@ -127,8 +130,12 @@ def next_head(w: Writer) -> None:
     """Behind the second half."""
     k, p, pairs = w.k, w.problem, w.problem.pairs(w.config)
     k.add(w.column, w.column, 4 * w.n * pairs)
-    k.add(w.out, w.out, 2 * (p.rows_apart * p.head - w.n * pairs))
     k.mov(w.turn, w.at.tables)
+    if p.ending is Ending.CACHED:
+        k.sub(w.out, w.out, 2 * w.n * pairs)
+        cached.next_head(w)
+    else:
+        k.add(w.out, w.out, 2 * (p.rows_apart * p.head - w.n * pairs))
 
 
 def next_band(w: Writer) -> None:

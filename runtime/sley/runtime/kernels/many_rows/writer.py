@@ -27,42 +27,54 @@ class Writer:
     k, config, problem, at: the builder, for what, and where things are.
     n, pitch, block_bytes: lanes; bytes of a row of the result, and of a block of weights.
     half: the first row of the half of the accumulators that a group has. column: bytes of the groups before it in a
-    row. token_row: the row, in each half, of the scales of the band.
+    row. token_row: the row, in each half, of the scales of the band. list_rows: of CACHED the rows of a list.
+    turn: the row of the tables of a group. list_row, group_left, groups_left: of CACHED, see ``cached.begin``.
     """
+
+    turn: Register
+    list_row: Register
+    group_left: Register
+    groups_left: Register
 
     def __init__(self, k: KernelBuilder, config: ChipConfig, problem: ManyRows, at: Placement) -> None:
         self.k, self.config, self.problem, self.at = k, config, problem, at
         self.n, p = config.array, problem
-        turns = p.ending is Ending.TURNED
+        turns, cached = p.of_heads, p.ending is Ending.CACHED
         self.pitch = 4 * (p.width or self.n * p.groups)
         self.band_bytes = (p.blocks if turns else p.groups) * at.block_rows * config.row_bytes
         self.block_bytes = at.block_rows * config.row_bytes
-        names = ["x", "scales", "weights", "factors", "out"]
+        names = ["x", *(["scales"] if p.source is not Source.HEADS else []), "weights", "factors", "out"]
         names += ["next_scales", "inverses"] if p.gives_scales else []
         names += ["norm"] if p.ending is Ending.ADDED else []
+        names += ["places"] if cached else []
         names += ["cosines", "sines"] if turns else []
-        names += ["x_inverses"] if p.source is not Source.INT8 else []
+        names += ["keys", "values"] if cached else []
+        names += ["x_inverses"] if p.source in (Source.FLOATS, Source.NORMED) else []
         names += ["x_norm"] if p.source is Source.NORMED else []
         args = {name: k.arg(name, strided=name == "out" and (turns or p.width is not None)) for name in names}
-        self.x, self.scales, self.weights = args["x"], args["scales"], args["weights"]
+        self.x, self.scales, self.weights = args["x"], args.get("scales"), args["weights"]
         self.factors, self.out = args["factors"], args["out"]
         self.next_scales, self.inverses = args.get("next_scales"), args.get("inverses")
         self.x_inverses, self.x_norm = args.get("x_inverses"), args.get("x_norm")
         self.norm, self.tables = args.get("norm"), [args[name] for name in ("cosines", "sines") if name in args]
+        self.places, self.keys, self.values = args.get("places"), args.get("keys"), args.get("values")
         self._own_tokens()
         k.free(*k.block, *k.grid)
         self._semaphores()
+        self.list_rows = -(-at.tokens // self.n)
         self.load_slot, self.read_slot = k.reg("load_slot", at.first_slot), k.reg("read_slot", at.first_slot)
-        self.load_x, self.read_x = k.reg("load_x", 0), k.reg("read_x", 0)
+        self.read_x = k.reg("read_x", 0)
         self.half, self.half_rows = k.reg("half", 0), k.reg("half_rows", at.half)
         self.column, self.token_row = k.reg("column", 0), k.reg("token_row")
         self.n_register, self.one = k.reg("n", self.n), k.reg("one", 1)
         if at.resident:
             self.operands_of_half = k.reg("operands", at.operands)
         self.loads_left = k.reg("loads_left", at.bands * p.groups)
-        self.band_left, self.bands_left = k.reg("band_left", p.groups), k.reg("bands_left", at.bands)
+        self.band_left = k.reg("band_left", p.groups)
+        if p.source is Source.INT8:
+            self.load_x, self.bands_left = k.reg("load_x", 0), k.reg("bands_left", at.bands)
         self.head_left = k.reg("head_left", p.pairs(config)) if turns else None
-        if turns:
+        if p.ending is Ending.TURNED:
             self.turn, self.table_bands = k.reg("turn", at.tables), k.reg("table_bands", at.bands)
 
     def _own_tokens(self) -> None:
@@ -72,8 +84,9 @@ class Writer:
             return
         own = p.tokens // p.cores
         pitch = 2 * p.head if p.ending is Ending.TURNED else self.pitch
-        steps = [(self.x, p.inputs), (self.scales, 4), (self.out, pitch)]
-        steps += [(register, 4) for register in (self.next_scales, self.inverses) if register is not None]
+        steps = [(self.x, p.inputs), (self.out, pitch)]
+        scales = (self.scales, self.next_scales, self.inverses)
+        steps += [(register, 4) for register in scales if register is not None]
         steps += [(register, 2 * p.head) for register in self.tables]
         with k.scratch("first") as (first,):
             for register, step in steps:
@@ -86,7 +99,9 @@ class Writer:
         if self.problem.source is Source.INT8:
             self.x_free = k.semaphore("x_free", at.x_slots)
         else:
-            self.given, self.taken = k.semaphore("given"), k.semaphore("taken", 1)
+            self.given = k.semaphore("given")
+        if self.problem.source in (Source.FLOATS, Source.NORMED):
+            self.taken = k.semaphore("taken", 1)
         self.w_free, self.w_full = k.semaphore("w_free", at.slots), k.semaphore("w_full")
         self.sum_free, self.summed = k.semaphore("sum_free", 2), k.semaphore("summed")
         self.operands_full = k.semaphore("operands_full")
@@ -94,9 +109,12 @@ class Writer:
         self.done = k.semaphore("done")
         if self.problem.ending is Ending.SCALED:
             self.products_free = k.semaphore("products_free", 2)
+        if self.problem.of_heads:
+            self.staged_free, self.tables_full = k.semaphore("staged_free", 2), k.semaphore("tables_full")
         if self.problem.ending is Ending.TURNED:
-            self.staged_free = k.semaphore("staged_free", 2)
-            self.tables_free, self.tables_full = k.semaphore("tables_free", 1), k.semaphore("tables_full")
+            self.tables_free = k.semaphore("tables_free", 1)
+        if self.problem.ending is Ending.CACHED:
+            self.listed = k.semaphore("listed")
         if self.problem.gives_scales:
             self.results_free, self.results = k.semaphore("results_free", 1), k.semaphore("results")
 
@@ -111,7 +129,7 @@ class Writer:
     def set_store(self) -> None:
         """Store takes a block of the result."""
         p = self.problem
-        if p.ending is Ending.TURNED:
+        if p.of_heads:
             self.k.set(Unit.STORE, run_bytes=2 * self.n, mem_stride=2 * p.head, local_stride=1)
         else:
             self.k.set(Unit.STORE, run_bytes=4 * self.n, mem_stride=self.pitch, local_stride=1)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from sley.abi.functions.table import Function
 from sley.abi.instructions import VectorRow
 from sley.abi.vector.chains import Chain, Condition, Lanes, Late, Operand
 from sley.abi.vector.operations import BinaryOp, Reduction
 
-NOTHING, FACTOR = Operand.SPLAT0, Operand.SPLAT1
-"""Minus infinity; what scores are multiplied by."""
+NOTHING, FACTOR, MAGNITUDE = Operand.SPLAT0, Operand.SPLAT1, Operand.SPLAT2
+"""Minus infinity; what scores are multiplied by; all bits but the sign."""
 HIGHER, FADED, FOUND, INVERSE = VectorRow.BIAS, VectorRow.SCALE, VectorRow.ROW2, VectorRow.ROW3
 """Row registers: the largest score so far; what results so far are multiplied by; what a reduction found; 1 / total."""
 
@@ -22,8 +24,17 @@ MASKED = Chain(
 )
 """Scores of keys that there are, B a lane for each; the largest."""
 THE_FOUND = Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW2)
-LARGER = Chain(binary=BinaryOp.MAX, binary_operand=Operand.ROW2)
-POWER = Chain(binary=BinaryOp.SUB, binary_operand=Operand.ROW0, multiply=FACTOR, function=Function.EXP2)
+FIRST = replace(THE_FOUND, reduce=Reduction.LAST, register=HIGHER)
+LARGER = replace(FIRST, binary=BinaryOp.MAX)
+"""The largest score so far, to its row register, too."""
+POWER = Chain(
+    binary=BinaryOp.SUB,
+    binary_operand=Operand.ROW0,
+    multiply=FACTOR,
+    function=Function.EXP2,
+    reduce=Reduction.LAST,
+    register=FADED,
+)
 POWERS = Chain(
     binary=BinaryOp.SUB,
     binary_operand=Operand.ROW0,
@@ -34,6 +45,10 @@ POWERS = Chain(
 )
 TOTAL = Chain(multiply=Operand.ROW1, binary2=BinaryOp.ADD, binary2_operand=Operand.ROW2)
 FADE = Chain(multiply=Operand.ROW1)
-INVERTED = Chain(function=Function.RECIPROCAL)
-RESULT = Chain(multiply=Operand.ROW3)
-ALL = (MASKED, THE_FOUND, LARGER, POWER, POWERS, TOTAL, FADE, INVERTED, RESULT)
+INVERTED = Chain(function=Function.RECIPROCAL, reduce=Reduction.LAST, register=INVERSE)
+LAST_HEADS = Chain(multiply=Operand.ROW3, keep=Condition.IOTA_NEGATIVE)
+"""Results; zeros in lanes behind those of all heads."""
+HEADS = replace(LAST_HEADS, other=Operand.LATE1, late1=Late.B)
+"""Results of heads in front of those in B."""
+MAGNITUDES = Chain(binary=BinaryOp.AND, binary_operand=MAGNITUDE, reduce=Reduction.MAX, register=FOUND, silent=True)
+ALL = (MASKED, THE_FOUND, FIRST, LARGER, POWER, POWERS, TOTAL, FADE, INVERTED, LAST_HEADS, HEADS, MAGNITUDES)

@@ -70,23 +70,26 @@ def values(w: Writer) -> None:
     """Of the same step, transposed: element e of the keys of a fold in row fold · width + e."""
     k, p, at = w.k, w.problem, w.at
     k.set(Unit.LOAD, chunk_stride=w.n, local_stride=p.width)
+    keys = p.block // w.value_parts
     with k.scratch("address row") as (address, row):
-        k.add(row, w.value_list, at.value_lists)
-        k.set(Unit.LOAD, list_row=row)
-        for first, count in _pieces(p.width // w.n):
-            k.set(Unit.LOAD, run_bytes=2 * w.n * count, chunks=count)
-            k.add(address, w.values, 2 * w.n * first)
-            k.mov(row, at.values + w.n * first)
-            last = first + count == p.width // w.n
-            k.load(
-                address,
-                row,
-                p.block,
-                transpose=True,
-                by_list=True,
-                wait=() if first else w.v_free,
-                signal=(w.v_full, w.list_free) if last else (),
-            )
+        for part in range(w.value_parts):
+            k.add(row, w.value_list, at.value_lists + part * keys // w.n)
+            k.set(Unit.LOAD, list_row=row)
+            for first, count in _pieces(p.width // w.n):
+                k.set(Unit.LOAD, run_bytes=2 * w.n * count, chunks=count)
+                k.add(address, w.values, 2 * w.n * first)
+                k.mov(row, at.values + part * keys // w.n * p.width + w.n * first)
+                last = first + count == p.width // w.n
+                k.load(
+                    address,
+                    row,
+                    keys,
+                    transpose=True,
+                    by_list=True,
+                    wait=() if first else w.v_free,
+                    signal=w.v_full if last else (),
+                )
+        k.empty(Unit.LOAD, signal=w.list_free)
     w.next_list(w.value_list, 0)
 
 

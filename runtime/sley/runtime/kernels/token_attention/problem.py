@@ -24,9 +24,10 @@ class TokenAttention:
     Attributes
     ----------
     requests, keys: tokens, and keys that each may see, a multiple of ``block``.
-    width: elements of the keys, or values, of a slot.
-    heads: of queries, each a lane. head_step, request_step: elements from a head's query to that of the next head, and
-        to that of the next request. factor: what scores are multiplied by, in units of log2.
+    width, key_heads: elements of the keys, or values, of a slot; heads of keys in them.
+    heads: of queries, each a lane, as many for each head of keys. head_step, request_step: elements from a head's query
+        to that of the next head, and to that of the next request. result_step: rows of the results from a request to
+        the next one. factor: what scores are multiplied by, in units of log2.
     block: keys whose softmax is joined with those before, see ``key_block``; bits depend on it.
     cores: blocks of the grid, which take as many requests each.
     """
@@ -34,12 +35,29 @@ class TokenAttention:
     requests: int
     keys: int
     width: int
+    key_heads: int
     heads: int
     head_step: int
     request_step: int
+    result_step: int
     factor: float
     block: int
     cores: int = 1
+
+    @property
+    def head(self) -> int:
+        """Elements of a head."""
+        return self.width // self.key_heads
+
+    @property
+    def group(self) -> int:
+        """Heads of queries for each head of keys."""
+        return self.heads // self.key_heads
+
+    @property
+    def result_rows(self) -> int:
+        """Of a request: the elements of a head, and the largest magnitude of each head."""
+        return self.head + 1
 
     @property
     def blocks(self) -> int:
@@ -54,9 +72,9 @@ class TokenAttention:
 
 @dataclass(frozen=True)
 class Placement:
-    """Rows of the scratchpad: keys, chunk after chunk; values, transposed; queries, two places; powers;
-    results. Of the accumulators: results, lists of values and masks, ``LISTS`` places each; scores, lists of keys; rows
-    of one number for each head."""
+    """Rows of the scratchpad: keys, chunk after chunk; values, transposed; queries, two places; powers; results and the
+    largest magnitudes. Of the accumulators: results, lists of values and masks, ``LISTS`` places each; scores, lists of
+    keys; rows of one number for each head."""
 
     keys: int
     values: int
@@ -81,6 +99,10 @@ def place(config: ChipConfig, problem: TokenAttention) -> Placement:
         raise KernelError(
             f"attention of {p.heads} heads to the keys of one token; on the chip {config.name} there are at most {n}"
         )
+    if p.width % p.key_heads or p.heads % p.key_heads:
+        raise KernelError(
+            f"attention of {p.heads} heads to {p.key_heads} of keys in {p.width} elements: heads of keys divide both"
+        )
     found = _placed(config, p.width, p.block)
     if found is None or p.width % n or p.keys % p.block:
         raise KernelError(
@@ -102,7 +124,7 @@ def _placed(config: ChipConfig, width: int, block: int) -> Placement | None:
     n = config.array
     side = width // n * block
     starts, end = dict[str, int](), 0
-    sizes = {"keys": side, "values": side, "queries": 2 * width, "powers": block, "staged": width}
+    sizes = {"keys": side, "values": side, "queries": 2 * width, "powers": block, "staged": width + 1}
     for name, size in sizes.items():
         starts[name], end = end, end + size
     half, lists = config.accumulator_rows // 2, LISTS * (block // n)

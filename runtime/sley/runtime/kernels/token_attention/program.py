@@ -12,7 +12,7 @@ from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
 from sley.abi.types import ElementType
 from sley.runtime.assembler.kernel import KernelBuilder
-from sley.runtime.assembler.operands import Register
+from sley.runtime.assembler.operands import Register, Semaphores
 from sley.runtime.device.program import Program
 from sley.runtime.kernels.token_attention import loads, softmax
 from sley.runtime.kernels.token_attention.problem import TokenAttention, place
@@ -27,7 +27,8 @@ def token_attention_program(config: ChipConfig, problem: TokenAttention) -> Prog
     longer rows, of each head zeros but in the columns of its key head; keys and values [slots, width] bfloat16, of
     slots of any size; where the keys of a request are [requests,
     keys] int32, in bytes from the first slot on; a mask [requests, keys], not 0 where there is a key; and the results
-    [requests, width, N] bfloat16, of a head, a lane, the rows of its key head count.
+    [requests, head + 1, N] bfloat16, each head a lane, the last row their largest magnitudes; lanes behind them are
+    zeros.
 
     Raises ``KernelError`` if it has no room.
     """
@@ -63,7 +64,7 @@ def _scores(w: Writer) -> None:
         with k.if_(w.done, "==", 0):
             k.empty(Unit.MATRIX, wait=w.q_full)
         _fold(w, (query, key, sums), (w.block_rows, p.block), accumulate=False)
-        _later_folds(w, folds, (query, key, sums), (w.block_rows, p.block))
+        _folds(w, folds - 1, (query, key, sums), (w.block_rows, p.block))
         k.empty(Unit.MATRIX, signal=(w.k_free, w.s_done))
         with k.scratch("last") as (last,):
             k.mov(last, p.blocks - 1)
@@ -75,33 +76,46 @@ def _scores(w: Writer) -> None:
 def _values(w: Writer) -> None:
     """Values of a block, weighed by its powers, are added to the results; a request's first block begins them."""
     k, p, at = w.k, w.problem, w.at
-    folds = p.block // w.n
+    folds = p.block // w.n // w.value_parts
     with k.scratch("power value sums") as (power, value, sums):
         k.mov(power, at.powers)
         k.mov(value, at.values)
         k.mov(sums, at.results)
-        k.empty(Unit.MATRIX, wait=(w.v_full, w.ready))
         places, rows = (power, value, sums), (w.width_rows, p.width)
-        with k.if_(w.done, "==", 0):
-            _fold(w, places, rows, accumulate=False)
-        with k.if_(w.done, "!=", 0):
-            _fold(w, places, rows, accumulate=True)
-        _later_folds(w, folds, places, rows)
-        k.empty(Unit.MATRIX, signal=(w.v_free, w.o_done))
+        for part in range(w.value_parts):
+            k.empty(Unit.MATRIX, wait=w.v_full)
+            if part == 0:
+                with k.if_(w.done, "==", 0):
+                    _fold(w, places, rows, accumulate=False, wait=w.ready)
+                with k.if_(w.done, "!=", 0):
+                    _fold(w, places, rows, accumulate=True, wait=w.ready)
+            _folds(w, folds - (part == 0), places, rows, w.ready)
+            k.empty(Unit.MATRIX, signal=w.v_free)
+        k.empty(Unit.MATRIX, signal=w.o_done)
 
 
-def _later_folds(
-    w: Writer, folds: int, places: tuple[Register, Register, Register], rows: tuple[Register, int]
+def _folds(
+    w: Writer,
+    folds: int,
+    places: tuple[Register, Register, Register],
+    rows: tuple[Register, int],
+    wait: Semaphores = (),
 ) -> None:
-    """All but the first."""
-    if folds > 1:
-        with w.k.loop(folds - 1):
-            _fold(w, places, rows, accumulate=True)
+    """So many, which add to the sums."""
+    if folds:
+        with w.k.loop(folds):
+            _fold(w, places, rows, accumulate=True, wait=wait)
 
 
 def _fold(
-    w: Writer, places: tuple[Register, Register, Register], rows: tuple[Register, int], *, accumulate: bool
+    w: Writer,
+    places: tuple[Register, Register, Register],
+    rows: tuple[Register, int],
+    *,
+    accumulate: bool,
+    wait: Semaphores = (),
 ) -> None:
+    """N rows of weights, which wait, and all rows that pass through them."""
     (weights, source, sums), (step, count) = places, rows
-    w.k.weights(weights, w.n, dtype=_BF16, step=w.n_register)
+    w.k.weights(weights, w.n, dtype=_BF16, step=w.n_register, wait=wait)
     w.k.matmul(source, sums, count, accumulate=accumulate, dtype=_BF16, step=step)

@@ -14,24 +14,26 @@ class Writer:
     Attributes
     ----------
     k, config, problem, at, n: the builder, for what, where things are, lanes.
-    done: blocks of the request before this one. ended: whether there is a request before.
+    done: blocks of the request before this one. ended: whether there is a request before. value_parts: parts of a
+    block whose values are loaded when the array has left those before; the bus would wait for the last ones otherwise.
     """
 
     def __init__(self, k: KernelBuilder, config: ChipConfig, problem: TokenAttention, at: Placement) -> None:
         self.k, self.config, self.problem, self.at, self.n = k, config, problem, at, config.array
         p = problem
         self.q, self.keys, self.values = (k.arg(name, strided=True) for name in ("queries", "keys", "values"))
-        self.lists, self.mask, self.out = (k.arg(name) for name in ("lists", "mask", "out"))
+        self.lists, self.mask, self.out = k.arg("lists"), k.arg("mask"), k.arg("out", strided=True)
         if p.cores > 1:
             own = p.requests // p.cores
             steps = ((self.q, 2 * p.request_step), (self.lists, 4 * p.keys), (self.mask, 4 * p.keys))
             with k.scratch("first") as (first,):
-                for register, step in (*steps, (self.out, 2 * self.n * p.width)):
+                for register, step in (*steps, (self.out, 2 * self.n * p.result_step)):
                     k.mul(first, k.block[0], own * step)
                     k.add(register, register, first)
         k.free(*k.block, *k.grid)
+        self.value_parts = 2 if p.block > self.n else 1
         self.k_free, self.k_full = k.semaphore("k_free", 1), k.semaphore("k_full")
-        self.v_free, self.v_full = k.semaphore("v_free", 1), k.semaphore("v_full")
+        self.v_free, self.v_full = k.semaphore("v_free", self.value_parts), k.semaphore("v_full")
         self.q_free, self.q_full = k.semaphore("q_free", 2), k.semaphore("q_full")
         self.s_free, self.s_done = k.semaphore("s_free", 1), k.semaphore("s_done")
         self.ready, self.o_done = k.semaphore("ready"), k.semaphore("o_done")

@@ -16,51 +16,10 @@ def turned(a: Any, b: Any, cos: Any, sin: Any) -> list[Any]:
     return [a * cos - b * sin, b * cos + a * sin]
 
 
-@tile.kernel
-def heads_of_token(
-    products: Any,
-    cosines: Any,
-    sines: Any,
-    position: Any,
-    slot: Any,
-    queries: Any,
-    keys: Any,
-    values: Any,
-    key_heads: int,
-) -> None:
-    """For one token of each request; each block of the grid is a request.
-
-    products: [requests, heads of queries, keys, values, head] float32. cosines, sines: [positions, head / 2]. position,
-    slot: [1, requests], int32, the row of these and of the cache. queries: [requests, heads, key heads · head]
-    bfloat16, of each head zeros but in the columns of its own key head. keys, values: [slots, key heads, head]
-    bfloat16.
-    """
-    request, half, count, dtype = tile.block_id(), keys.shape[2] // 2, queries.shape[1], queries.dtype
-    group = count // key_heads
-    place = tile.load(position, (0, request), (1, 1))
-    cos, sin = tile.gather(cosines, (0, 0), place, half), tile.gather(sines, (0, 0), place, half)
-    a, b = [tile.load(products, (request, 0, at), (count, half), axes=(1, 2)) for at in (0, half)]
-    for number, mine in enumerate(turned(a, b, cos, sin)):
-        head = tile.iota(mine.shape, 0)
-        for own in range(key_heads):
-            kept = (head >= own * group) & (head < (own + 1) * group)
-            tile.store(
-                queries, (request, 0, half * (2 * own + number)), tile.where(kept, mine, 0.0).to(dtype), axes=(1, 2)
-            )
-    row = tile.load(slot, (0, request), (1, 1))
-    for own in range(key_heads):
-        first = count + own
-        c, d = [tile.load(products, (request, first, at), (1, half), axes=(1, 2)) for at in (0, half)]
-        for half_number, new in enumerate(turned(c, d, cos, sin)):
-            tile.scatter(keys, (0, own, half * half_number), row, new.to(dtype), axes=(0, 2))
-        value = tile.load(products, (request, first + key_heads, 0), (1, 2 * half), axes=(1, 2))
-        tile.scatter(values, (0, own, 0), row, value.to(dtype), axes=(0, 2))
-
-
-def _turned_head(products: Any, cos: Any, sin: Any, head: Any) -> list[Any]:
-    """The halves of a head of all requests."""
-    requests, half = products.shape[0], cos.shape[1]
-    a, b = [tile.load(products, (0, head, at), (requests, half), axes=(0, 2)) for at in (0, half)]
+def _turned_head(products: Any, cos: Any, sin: Any, first: Any, head: Any) -> list[Any]:
+    """The halves of a head of some requests."""
+    rows, half = cos.shape
+    a, b = [tile.load(products, (first, head, at), (rows, half), axes=(0, 2)) for at in (0, half)]
     return turned(a, b, cos, sin)
 
 
@@ -75,24 +34,30 @@ def heads_of_tokens(
     keys: Any,
     values: Any,
     key_heads: int,
+    rows: int,
 ) -> None:
-    """As ``heads_of_token``, of all requests at once, a head after the other; queries are zeros already where they stay
-    so."""
-    requests, half, count = products.shape[0], cosines.shape[1], queries.shape[1]
+    """For one token of each request, ``rows`` of them in a block of the grid, a head after the other.
+
+    products: [requests, heads of queries, keys, values, head] float32. cosines, sines: [positions, head / 2].
+    positions, slots: [1, requests], int32, the row of these and of the cache. queries: [requests, heads, key heads ·
+    head] bfloat16, of each head zeros already but in the columns of its own key head. keys, values: [slots, key heads,
+    head] bfloat16.
+    """
+    half, count, first = cosines.shape[1], queries.shape[1], tile.block_id() * rows
     group = count // key_heads
-    numbers, rows = [tile.load(given, (0, 0), (1, requests)) for given in (positions, slots)]
+    numbers, places = [tile.load(given, (0, first), (1, rows)) for given in (positions, slots)]
     cos, sin = [tile.gather(table, (0, 0), numbers, half) for table in (cosines, sines)]
     for own in range(key_heads):
         for member in range(group):
             head = own * group + member
-            for number, mine in enumerate(_turned_head(products, cos, sin, head)):
-                place = (0, head, own * (2 * half) + number * half)
+            for number, mine in enumerate(_turned_head(products, cos, sin, first, head)):
+                place = (first, head, own * (2 * half) + number * half)
                 tile.store(queries, place, mine.to(queries.dtype), axes=(0, 2))
     for own in range(key_heads):
-        for number, new in enumerate(_turned_head(products, cos, sin, own + count)):
-            tile.scatter(keys, (0, own, half * number), rows, new.to(keys.dtype), axes=(0, 2))
-        value = tile.load(products, (0, own + (count + key_heads), 0), (requests, 2 * half), axes=(0, 2))
-        tile.scatter(values, (0, own, 0), rows, value.to(values.dtype), axes=(0, 2))
+        for number, new in enumerate(_turned_head(products, cos, sin, first, own + count)):
+            tile.scatter(keys, (0, own, half * number), places, new.to(keys.dtype), axes=(0, 2))
+        value = tile.load(products, (first, own + (count + key_heads), 0), (rows, 2 * half), axes=(0, 2))
+        tile.scatter(values, (0, own, 0), places, value.to(values.dtype), axes=(0, 2))
 
 
 @tile.kernel

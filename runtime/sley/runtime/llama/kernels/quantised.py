@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from sley.runtime.kernels.many_rows.problem import HIGH
-from sley.runtime.llama.kernels import layout
 from sley.runtime.tile import language as tile
 
 SMALLEST = 2.0**-100
@@ -34,14 +33,6 @@ def store_parts(q: Any, place: tuple[Any, ...], x: Any, inverse: Any, parts: int
     tile.store(q, place, high.to(np.int8), **axes)
     row, *others = place
     tile.store(q, (row + q.shape[0] // 2, *others), (units - high * HIGH).to(np.int8), **axes)
-
-
-def quantise(q: Any, scales: Any, row: Any, x: Any, parts: int, factor: Any = None) -> None:
-    """Writes tokens x to q from ``row`` on, and their scales, times ``factor`` if given, to scales [tokens, 1]."""
-    scale = scale_of(layout.largest(x, layout.is_folded(q)), parts)
-    tile.store(scales, (row, 0), scale if factor is None else factor * scale)
-    where, axes = layout.place(q, row)
-    store_parts(q, where, x, tile.reciprocal(scale), parts, **axes)
 
 
 @tile.kernel

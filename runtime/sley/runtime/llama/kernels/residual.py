@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from sley.runtime.llama.kernels import layout
-from sley.runtime.llama.kernels.quantised import quantise, scale_of
+from sley.runtime.llama.kernels.quantised import scale_of, store_parts
 from sley.runtime.tile import language as tile
 
 ROWS = tile.choice(1, 2, 4, 8, 16)
@@ -49,4 +48,7 @@ def norm_scales(
 def rows_quantised(x: Any, q: Any, scales: Any, parts: int, rows: int = tile.choice(1, 4, 8, 16, 32)) -> None:
     """Tokens of bfloat16 [tokens, width] to q [parts · tokens, width] and scales [tokens, 1]."""
     row = tile.block_id() * rows
-    quantise(q, scales, row, layout.load(x, row, rows).to(np.float32), parts)
+    values = tile.load(x, (row, 0), (rows, x.shape[1])).to(np.float32)
+    scale = scale_of(tile.maximum(values, -values).max(1), parts)
+    tile.store(scales, (row, 0), scale)
+    store_parts(q, (row, 0), values, tile.reciprocal(scale), parts)

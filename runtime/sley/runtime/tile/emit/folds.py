@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
+from math import lcm
 from typing import Any
 
 from sley.abi.faults import Unit
@@ -12,17 +13,20 @@ from sley.abi.instructions import Space
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, Late, Operand
 from sley.abi.vector.operations import JOIN, BinaryOp
-from sley.runtime.tile.emit.reductions import FOLDED, exchange_lanes
+from sley.runtime.tile.emit.chunks import exchange_lanes, join_partials, partials_row
+from sley.runtime.tile.emit.reductions import FOLDED
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import Walk, advance, for_chunks, read_as, write_splats
 from sley.runtime.tile.ir import Op
 from sley.runtime.tile.operations import REDUCTIONS
 from sley.runtime.tile.passes.folds import free_late
+from sley.runtime.tile.passes.partials import partials_of
 from sley.runtime.tile.types import TileType
 
 
 def emit_fold(room: Room, op: Op) -> None:
-    """Along axis 0 into a row register; along axis 1 each N columns join the result so far, then lanes each other."""
+    """Along axis 0 into a row register; along axis 1 each N columns join their partial result, then partials and lanes
+    each other."""
     k, whole, along = room.k, op.attributes["shape"], op.attributes["axis"] == 1
     reduction, stages = REDUCTIONS[op.attributes["kind"]], op.attributes["stages"]
     write_splats(room, op)
@@ -41,7 +45,7 @@ def emit_fold(room: Room, op: Op) -> None:
             if name != "a" and not (moves and count > 1):
                 room.parameters.set(Unit.VECTOR, **{f"{name}_row": at[-1]})
         (out,) = stack.enter_context(k.scratch("out"))
-        room.row(op.result, out)
+        partials_row(room, op, out)
         room.parameters.set(Unit.VECTOR, out_stride=int(along))
         vector = partial(k.vector, dtype=op.attributes["computed"], out=op.attributes["dtype"])
         spaces = [read_as(room, value) for value in values]
@@ -81,16 +85,29 @@ def emit_fold(room: Room, op: Op) -> None:
         joined = replace(stages, binary2=JOIN[reduction], binary2_operand=operand, **{field: source})
         if source is Late.C:
             joined = replace(joined, c_type=ElementType.INT8)
-        room.parameters.set(Unit.VECTOR, **{f"{name}_row": out})
         room.parameters.set(Unit.VECTOR, **{f"{name}_stride": 1})
         own = {"b_space": Space.ACCUMULATOR, "b_type": ElementType.INT8} if source is Late.B else {}
-        rows_of_others()
-        vector(at[0], out, whole[0], **flags(0), chain=room.chain(stages))
+        partials = partials_of(op, room.config)
+        whole_tiles = all(walk.step and walk.offsets[-1] for walk in walks) and period == 1
+        step = max(partials // 2, 1) if whole_tiles and count % partials == 0 else 1  # chunks of an instruction
+        rows = step * whole[0]
 
-        def chunk_of(chunk: int) -> None:
-            advance(room, walks, at, chunk)
+        def some(number: int, joins: bool) -> None:
+            chunk = number * step
             rows_of_others()
-            vector(at[0], out, whole[0], **flags((chunk + 1) % period) | own, chain=room.chain(joined))
+            if joins:
+                room.parameters.set(Unit.VECTOR, **{f"{name}_row": out})
+            read = flags(chunk % period) | (own if joins else {})
+            vector(at[0], out, rows, **read, chain=room.chain(joined if joins else stages))
+            if chunk + step < count:
+                advance(room, walks, at, chunk, step)
+            if step < partials:
+                k.add(out, out, whole[0] * (step - partials if (chunk + step) % partials == 0 else step))
 
-        for_chunks(room, count - 1, period, chunk_of)
-        exchange_lanes(room, out, whole[0], reduction, op.attributes["dtype"])
+        first = partials // step
+        for number in range(first):
+            some(number, joins=False)
+        for_chunks(room, count // step - first, lcm(first, period), partial(some, joins=True))
+        partials_row(room, op, out)
+        join_partials(room, out, whole[0], partials, reduction, op.attributes["dtype"])
+        exchange_lanes(room, op, out, whole[0], reduction, op.attributes["dtype"])

@@ -169,10 +169,10 @@ def _iota(room: Room, op: Op, into: Register, count: int) -> Value:
     return base
 
 
-def advance(room: Room, walks: Sequence[Walk], at: Sequence[Value], chunk: int) -> None:
-    """Rows of the operands of the next chunk."""
+def advance(room: Room, walks: Sequence[Walk], at: Sequence[Value], chunk: int, by: int = 1) -> None:
+    """Rows of the operands so many chunks later."""
     for walk, row in zip(walks, at, strict=True):
-        step = walk.offsets[chunk + 1] - walk.offsets[chunk]
+        step = walk.offsets[chunk + by] - walk.offsets[chunk]
         if step:
             assert isinstance(row, Register)
             room.k.add(row, row, step)

@@ -21,9 +21,10 @@ from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_ty
 from sley.runtime.tile.operations import LOADS, UNITS
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.order import Early, accesses, order
+from sley.runtime.tile.passes.partials import reduced_shape
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.passes.rounds import Rounds, Turn, joined, rounds_of
-from sley.runtime.tile.types import INDEX
+from sley.runtime.tile.types import INDEX, TileType
 
 
 class Ahead(IntEnum):
@@ -113,8 +114,22 @@ def _candidates(body: Block, config: ChipConfig) -> Iterator[frozenset[Op]]:
         for between in _between(body, [op for op in dots if op not in first]):
             yield frozenset((*loads, *first, *between))
         yield frozenset((*loads, *first))
-    if sum(products(op, config) for op in dots) * 2 > config.unit_queue:
+    reduces = any(op.name in ("fold", "reduce") for op in body.ops)
+    of_products = sum(products(op, config) for op in dots) * 2
+    of_rows = sum(_chunks(op, config) for op in body.ops) if reduces and not dots else 0
+    if max(of_products, of_rows) > config.unit_queue:
         yield frozenset(loads)
+
+
+def _chunks(op: Op, config: ChipConfig) -> int:
+    """Instructions of the vector unit, or about as many."""
+    if op.name in ("fold", "reduce"):
+        return -(-reduced_shape(op)[1] // config.array) if op.attributes["axis"] == 1 else 0
+    if op.name != "chain":
+        return 0
+    shape = op.attributes["shape"]
+    tiles = [value for value in op.operands if isinstance(value.type, TileType)]
+    return -(-shape[1] // config.array) if any(tile_shape(value) != shape for value in tiles) else 1
 
 
 def _between(body: Block, last: list[Op]) -> Iterator[frozenset[Op]]:

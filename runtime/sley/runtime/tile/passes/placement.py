@@ -8,7 +8,7 @@ loop carries has one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sley.abi.config import ChipConfig
 from sley.abi.faults import Unit
@@ -19,6 +19,7 @@ from sley.runtime.tile.operations import UNITS, RoomError
 from sley.runtime.tile.passes.banks import conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.chains import in_scratchpad
+from sley.runtime.tile.passes.partials import partials_of
 from sley.runtime.tile.passes.products import interleaved, ragged
 from sley.runtime.tile.passes.regions import transposed
 from sley.runtime.tile.passes.reuse import Reuse
@@ -29,25 +30,30 @@ from sley.runtime.tile.types import TileType
 @dataclass
 class Placement:
     """All buffers of a function, and which each tile is in. ``weights``: tiles of int8 whose rows are interleaved.
-    ``ragged``: those whose last lanes must be cleared."""
+    ``ragged``: those whose last lanes must be cleared. ``partials``: where partial results of reductions are whose
+    results are in the scratchpad; others are in the rows of their results."""
 
     buffers: list[Buffer]
     of: dict[Value, Buffer]
     weights: frozenset[Value] = frozenset()
     ragged: frozenset[Value] = frozenset()
+    partials: dict[Op, Buffer] = field(default_factory=dict)
 
     def in_one_bank(self, a: Value, b: Value, config: ChipConfig) -> bool:
         """Whether rows of two tiles are read from one bank, at two cycles for both."""
-        first, second = self.of[a], self.of[b]
+        return self.in_banks_of(self.of[a], self.of[b], config) > 0
+
+    def in_banks_of(self, first: Buffer, second: Buffer, config: ChipConfig) -> float:
+        """The share of a buffer's rows that are in a bank in which another one has rows, too."""
         if first.space is not second.space or first is second:
-            return False
+            return 0.0
         scratchpad = first.space is Space.SCRATCHPAD
         rows = config.scratchpad_rows if scratchpad else config.accumulator_rows
         bank = rows // (config.scratchpad_banks if scratchpad else config.accumulator_banks)
-        one, other = (
-            range(buffer.first // bank, (buffer.first + buffer.all_rows - 1) // bank + 1) for buffer in (first, second)
-        )
-        return one.start < other.stop and other.start < one.stop
+        low = second.first // bank * bank
+        high = -(-(second.first + second.all_rows) // bank) * bank
+        shared = min(first.first + first.all_rows, high) - max(first.first, low)
+        return max(shared, 0) / first.all_rows
 
 
 def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placement:
@@ -63,7 +69,7 @@ def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placemen
     _check_room(placement, *max(memories, key=lambda memory: _rows(placement, memory[0]) / memory[1]), config)
     shared = _shared(function.body, placement)
     choose_slots(placement.buffers, shared, _depths(function.body), dict(memories), slots)
-    costs = conflicts(function.body, placement.of)
+    costs = conflicts(function.body, placement.of, placement.partials, config)
     banks = {Space.SCRATCHPAD: config.scratchpad_banks, Space.ACCUMULATOR: config.accumulator_banks}
     for space, rows in memories:
         place_in_banks([b for b in placement.buffers if b.space is space], rows, banks[space], costs)
@@ -171,6 +177,8 @@ def _rows_of(op: Op, value: Value, placement: Placement, config: ChipConfig) -> 
     type, weights = tile_type(value), value in placement.weights
     pairs = weight_pairs(type, config) if weights else 1
     rows = -(-type.shape[0] // pairs) * pairs * chunks(type, config)
+    if op.name in ("reduce", "fold") and op.attributes["axis"] == 1 and not op.attributes.get("narrow"):
+        rows *= partials_of(op, config)
     if transposed(op):
         blocks, apart, _ = blocks_of(op, config, weights)
         rows += blocks * config.array - apart
@@ -208,6 +216,10 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
             buffer = Buffer(space, tile_shape(value), _rows_of(op, value, placement, config), loop, op.line)
             placement.buffers.append(buffer)
             of[value] = buffer
+            if op.attributes.get("narrow"):
+                rows = tile_shape(value)[0] * partials_of(op, config)
+                placement.partials[op] = Buffer(Space.ACCUMULATOR, tile_shape(value), rows, loop, op.line)
+                placement.buffers.append(placement.partials[op])
 
 
 def _check_room(placement: Placement, space: Space, rows: int, config: ChipConfig) -> None:

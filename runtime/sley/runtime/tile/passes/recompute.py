@@ -1,9 +1,10 @@
 """What a reduction takes is computed for it alone, where that is no more work.
 
-Before: a ``reduce`` of what other operations use, too. After: it has a copy of the few element-wise operations that
-make this, so that both copies join the chain of who uses them, and nobody writes it. A softmax computes its powers
-twice: on the way to their sum, and on the way to the result. It is done if these operations take one tile, besides
-constants and bf16: so the one instruction that they are can read the sums so far, too.
+Before: a ``reduce`` of what other operations use, too, or of what is made of that. After: it has a copy of the few
+element-wise operations that make this, so that both copies join the chain of who uses them, and nobody writes it. A
+softmax computes its powers twice: on the way to their sum, and on the way to the result; a log-softmax the distances
+from the largest. It is done if these operations take one tile, besides constants and bf16: so the one instruction that
+they are can read the sums so far, too.
 """
 
 from __future__ import annotations
@@ -23,12 +24,11 @@ def recompute(function: Function) -> None:
     makers = {result: op for op in function.body.walk() for result in op.results}
     for block in function.body.blocks():
         for op in list(block.ops):
-            if op.name != "reduce" or op.attributes["axis"] == 0 or len(users[op.operands[0]]) < 2:
-                continue
-            if any(user.name not in COPIED for user in users[op.operands[0]] if user is not op):
+            if op.name != "reduce" or op.attributes["axis"] == 0:
                 continue
             line = _line(op.operands[0], makers)
-            if not line:
+            others = [user for made in line for user in users[made.result] if user is not op and user not in line]
+            if not others or any(user.name not in COPIED for user in others):
                 continue
             copies: dict[Value, Value] = {}
             place = block.ops.index(op)

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import ModuleType
 
 import torch
+from filelock import FileLock
 
 from sley.driver import BadRequest
 from sley.runtime.cache import cache_folder
@@ -64,18 +65,23 @@ def _compiler() -> list[str]:
 
 
 def _build(path: Path) -> None:
-    """Compiles it to a file of its own first: two processes may do so at once, and either result is right."""
+    """Compiles it to a file of its own, which gets its name when it is complete. Other processes wait for it."""
     compiler, headers = _compiler(), sysconfig.get_path("include")
     if not (Path(headers) / "Python.h").exists():
         raise NoNativePart(f"no headers of Python in {headers}. Install them ({REMEDY})")
     home = Path(torch.__file__).parent
-    print("sley: compiling the part of the PyTorch device in C++, once, about 10 s ...", file=sys.stderr, flush=True)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        held = FileLock(f"{path}.lock").acquire()
         folder = tempfile.TemporaryDirectory(dir=path.parent, prefix="building-")
     except OSError as error:
         raise NoNativePart(f"nothing can be written to {path.parent}: {error}. Set SLEY_CACHE to a folder") from None
-    with folder as scratch:
+    with held, folder as scratch:
+        if path.exists():  # another process has compiled it meanwhile
+            return
+        print(
+            "sley: compiling the part of the PyTorch device in C++, once, about 10 s ...", file=sys.stderr, flush=True
+        )
         made = Path(scratch) / path.name
         libraries = ["-ltorch_python", "-ltorch_cpu", "-lc10"]
         includes = [f"-I{home / 'include'}", f"-I{headers}"]
