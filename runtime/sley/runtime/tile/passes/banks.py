@@ -21,6 +21,7 @@ from sley.runtime.tile.passes.partials import in_pairs
 
 TOGETHER, BESIDE = 8, 1
 """What it costs if two operands of an instruction are in one bank, and if those of two units are."""
+CLEARLY = 0.75
 
 
 @dataclass(frozen=True)
@@ -62,8 +63,7 @@ def conflicts(block: Block, of: Mapping[Value, Buffer], partials: Mapping[Op, Bu
             within[halved] = max(halved.rows // 2, 1), cost
         readers[unit] |= set(read)
         writers[unit] |= {of[value] for value in op.results if value in of}
-    others = set[Buffer]().union(*(buffers for unit, buffers in readers.items() if unit is not Unit.MATRIX))
-    for sums in readers[Unit.MATRIX] & others:
+    for sums in readers[Unit.MATRIX] & readers[Unit.STORE]:
         if sums.slots > 1:
             within.setdefault(sums, (sums.rows, BESIDE))
     for groups in (readers, writers):
@@ -76,12 +76,15 @@ def conflicts(block: Block, of: Mapping[Value, Buffer], partials: Mapping[Op, Bu
 
 def place_in_banks(buffers: Sequence[Buffer], rows: int, banks: int, costs: Conflicts) -> None:
     """Sets ``first`` of the buffers of one memory, which all together have room in it: the best of some orders in which
-    each takes the best place that is left, from below or from above."""
+    each takes the best place that is left, from below or from above; the first of these, the largest ones from below,
+    unless another one costs clearly less, as costs are estimates."""
     bank = rows // banks
     by_size = sorted(buffers, key=lambda buffer: -buffer.all_rows)
     by_cost = sorted(by_size, key=lambda buffer: -max(costs.between.get(buffer, {}).values(), default=0))
     found = [_places(order, rows, bank, costs, up) for order in (by_size, by_cost) for up in (1, -1)]
     best = min((places for places in found if places is not None), key=lambda places: places[0], default=None)
+    if found[0] is not None and best is not None and best[0] > CLEARLY * found[0][0]:
+        best = found[0]
     if best is not None:
         for buffer, first in best[1].items():
             buffer.first = first
