@@ -1,7 +1,7 @@
 """Operations that are issued rounds ahead of what they are for.
 
-The sequencer hands on instructions in their order, and so do units. If those of a round for one unit are more than half
-of what its queue holds, the loads of the next round would be issued when some of them are done. And a product whose operands are
+The sequencer hands on instructions in their order, and so do units. If those of a round for one unit are as many as
+its queue holds, or for the array half as many, the loads of the next round would be issued when some of them are done. And a product whose operands are
 loaded would wait behind one that needs what the vector unit makes of it. So both are issued a round before the others:
 loads, or loads and the products that need nothing else. With them goes what the vector unit makes of these products
 for others, if it can: then each unit works on one product while the other one works on the other. Loads are then two
@@ -117,7 +117,7 @@ def _candidates(body: Block, config: ChipConfig) -> Iterator[frozenset[Op]]:
     reduces = any(op.name in ("fold", "reduce") for op in body.ops)
     of_products = sum(products(op, config) for op in dots) * 2
     of_rows = sum(_chunks(op, config) for op in body.ops) if reduces and not dots else 0
-    if max(of_products, of_rows) > config.unit_queue // 2:
+    if of_products > config.unit_queue // 2 or of_rows > config.unit_queue:
         yield frozenset(loads)
 
 
