@@ -2,11 +2,11 @@
 
 The sequencer hands on instructions in their order, and so do units. If those of a round for one unit are as many as
 its queue holds, or for the array half as many, the loads of the next round would be issued when some of them are done.
-And a product whose operands are loaded would wait behind one that needs what the vector unit makes of it. So both are issued a round before the others:
-loads, or loads and the products that need nothing else. With them goes what the vector unit makes of these products
-for others, if it can: then each unit works on one product while the other one works on the other. Loads are then two
-rounds ahead, as results that go through memory would hold up those of the next round. Rounds are those of all loops
-that are one in the other, if they can be joined.
+And a product whose operands are loaded would wait behind one that needs what the vector unit makes of it. So both are
+issued a round before the others: loads, or loads and the products that need nothing else. With them goes what the
+vector unit makes of these products for others, if it can: then each unit works on one product while the other one works
+on the other. Loads are then two rounds ahead, as results that go through memory would hold up those of the next round.
+Rounds are those of all loops that are one in the other, if they can be joined.
 """
 
 from __future__ import annotations
