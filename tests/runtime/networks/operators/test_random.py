@@ -80,6 +80,18 @@ def test_dropout_in_training(base: Device) -> None:
     assert (first["of_k"] != second["of_k"]).any()
 
 
+def test_dropout_in_inference_is_nothing(base: Device) -> None:
+    """Without a mask that somebody asks for it has no launch."""
+    constants = {"ratio": np.float32(0.25), "no": np.array(False)}
+    nodes = [Node("Relu", ("x",), ("a",)), Node("Dropout", ("a", "ratio", "no"), ("y",))]
+    network = compiled(base, nodes, {"y": (9, 31)}, (9, 31), **constants)
+    assert len(network.graph) == 1
+    nodes[1] = Node("Dropout", ("a", "ratio", "no"), ("b", "mask"))
+    nodes.append(Node("Cast", ("mask",), ("y",), {"to": 1}))
+    x = np.zeros((9, 31), np.float32)
+    assert compiled(base, nodes, {"y": (9, 31)}, (9, 31), **constants)(x)["y"].all()
+
+
 def test_choices(base: Device) -> None:
     """A class of no chance is never drawn, others as often as they should; chances of 0 and 1 are sure."""
     chances = np.array([[0.5, 0, 0.25, 0.25], [0, 0, 1, 0]], np.float32)

@@ -63,7 +63,7 @@ def dropout(
     share = 0.5 if ratio is None else float(c.known(node, ratio, "the ratio"))
     drops = training is not None and bool(c.known(node, training, "training_mode")) and share > 0
     if not drops:
-        return (array, nn.full(c.device, array.shape, 1, bool, stream=c.stream))[: max(len(node.outputs), 1)]
+        return (array, nn.full(c.device, array.shape, 1, bool, stream=c.stream)) if len(node.outputs) > 1 else array
     mask = nn.lt(draws(c, node, array.shape), 1 - share, stream=c.stream)
     scale = 1 / (1 - share) if share < 1 else 0.0
     y = mapped("dropout", _kept, array, mask, scale, dtype=array.dtype, computed=FP32, stream=c.stream)

@@ -14,6 +14,7 @@ from itertools import product
 from sley.abi.config import ChipConfig
 from sley.abi.instructions import Share
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_type
+from sley.runtime.tile.operations import LOADS
 from sley.runtime.tile.passes.blocks import Cut
 
 Axes = frozenset[int]
@@ -82,7 +83,7 @@ def _cycles(op: Op, config: ChipConfig) -> int:
 def _loads(block: Block, trips: int = 1) -> Iterator[tuple[Op, int]]:
     """Loads, and how often each is done."""
     for op in block.ops:
-        if op.name in ("load", "gather"):
+        if op.name in LOADS:
             yield op, trips
         elif op.body is not None:
             yield from _loads(op.body, trips * op.attributes["count"])
