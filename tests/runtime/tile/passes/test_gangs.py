@@ -14,6 +14,7 @@ from sley.abi.instructions import Op, decode, encode
 from sley.runtime import Device, tile
 from sley.runtime.tile.check.checker import check
 from sley.runtime.tile.compiler import Compiled, compile_function, prepare
+from sley.sim.engines.options import default_engine
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 QUAD = preset("quad")
@@ -122,6 +123,24 @@ def test_fewer_cycles() -> None:
     (priced, exact), (priced_alone, exact_alone) = cycles
     assert exact < 0.8 * exact_alone
     assert priced < 0.8 * priced_alone
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
+def test_the_gateware_shares_them_too() -> None:
+    """The bits and the cycles of the exact model, with edges in one row and one column of the mesh."""
+    arrays, grid, constants = product(61, 127, 97), (4, 4, 1), {"shape": (16, 32, 32), "activation": None}
+    found = []
+    for engine in ("fast:quad?memory=64M", "model:quad?memory=64M&cycles=on"):
+        with Device.open(engine) as device:
+            made = compile_function(kernels.matmul.function(types_of(arrays), constants, grid), device.config)
+            buffers = [on_device(device, array) for array in arrays.values()]
+            for _ in range(2):
+                with device.stream.timed() as timing:
+                    made.launch(device.stream, buffers)
+            found.append((timing.cycles, bits(buffers[-1].numpy()).tobytes()))
+    assert made.gang
+    assert found[0] == found[1]
 
 
 def test_unequal_loads_are_found() -> None:
