@@ -66,6 +66,16 @@ def test_no_cycles() -> None:
         _ = (counters(3) - counters(3)).cycles
 
 
+@pytest.mark.parametrize(("options", "has"), [("", False), ("&cycles=on", True)])
+def test_which_engines_have_cycles(options: str, has: bool) -> None:
+    """The counters go on behind the question."""
+    with Driver.open(f"model:nano?memory=64K{options}") as driver:
+        assert driver.has_cycles == driver.has_cycles == has
+        before = driver.counters()
+        driver.transport.advance(100)
+        assert (driver.counters() - before).has_cycles == has
+
+
 def test_reading_thaws_and_logs() -> None:
     lines: list[str] = []
     with Driver.open("model:quad?memory=1M") as driver:

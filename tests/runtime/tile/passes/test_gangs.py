@@ -48,14 +48,15 @@ def walked(x: Any, out: Any) -> None:
     """Places are of a loop and of the block."""
     total = tile.zeros((16, 16))
     for column in range(0, 64, 16):
-        total = total + tile.load(x, (tile.block_id() * 16, column), (16, 16))
+        total = total + tile.load(x, (16 * tile.block_id(), column), (16, 16))
     tile.store(out, (tile.block_id() * 16, 0), total.to(out.dtype))
 
 
 @tile.kernel
 def picked(table: Any, index: Any, out: Any) -> None:
     column = tile.block_id() * 16
-    tile.store(out, (0, column), tile.gather(table, (0, column), tile.load(index, (0, 0), (1, 16)), 16))
+    found = tile.gather(table, (0, 0), tile.load(index, (0, 0), (1, 16)), 16)
+    tile.store(out, (0, column), found + tile.load(table, (0, column), (16, 16)))
 
 
 @pytest.mark.parametrize(
@@ -164,5 +165,5 @@ def test_gathers_are_each_core_s_own(quad: Device) -> None:
     arrays = {"table": table, "index": index, "out": np.zeros((16, 64), np.float32)}
     made = compile_function(picked.function(types_of(arrays), {}, (4, 1, 1)), quad.config)
     loads = [fields for op, fields in map(decode, made.program.words) if op is Op.LOAD]
-    assert {(fields["by_list"], fields["share"]) for fields in loads} == {(0, 3), (1, 0)}
+    assert {(fields["by_list"], fields["share"]) for fields in loads} == {(0, 3), (0, 0), (1, 0)}
     kernel_agrees(quad, picked, arrays, (4, 1, 1))
