@@ -86,14 +86,15 @@ class Linear:
         """Products of few tokens that are heads of queries, keys and values: queries [tokens, heads, key heads · head],
         turned, each in the columns of its key head; keys, turned, and values to caches [slots, key heads, head]; all
         bfloat16. tables: cosines and sines [positions, head / 2]. places: [3, tokens] int32, in bytes, a token's row of
-        the tables, of queries, and its slot. False if the program has no room for so many tokens; nothing is done then.
+        the tables, of queries, and its slot. False if the chip has no room for so many tokens, or for the program;
+        nothing is done then.
         """
         key_heads, head = keys.shape[1:]
         group = queries.shape[1] // key_heads
         turned = {"head": head, "group": group, "turned": (group + 1) * key_heads}
         problem = self._problem_of(Ending.CACHED, x, **turned)
         try:
-            place(Device.of(x.values).config, problem)
+            many_rows_program(Device.of(x.values).config, problem)
         except KernelError:
             return False
         arguments = [*x.first, self.packed, self.scales, queries, places, *tables, keys, values, *x.others]
@@ -112,7 +113,7 @@ class Linear:
         if x.source is Source.INT8:
             return x
         try:
-            place(Device.of(x.values).config, self._problem_of(ending, x))
+            many_rows_program(Device.of(x.values).config, self._problem_of(ending, x))
         except KernelError:
             return x.as_int8()
         return x
