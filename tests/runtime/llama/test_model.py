@@ -7,9 +7,10 @@ import pytest
 from golden_llama import GoldenLlama
 from small_llama import SHAPES, random_checkpoint
 
-from sley.abi.config import preset
+from sley.abi.config import ChipConfig, preset
 from sley.driver import BadRequest
-from sley.runtime import Device
+from sley.runtime import Device, KernelError, Program
+from sley.runtime.kernels.many_rows.problem import ManyRows, Source
 from sley.runtime.llama import weights
 from sley.runtime.llama.cache import CacheFull
 from sley.runtime.llama.checkpoint import Checkpoint
@@ -59,6 +60,23 @@ def test_a_prompt_in_pieces(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPa
         same(model.prompt(list(prompt), table), golden.run(prompt))
         for found, right in zip(cached(model, table), [*golden.keys, *golden.values], strict=True):
             same(found, right)
+
+
+def test_programs_that_are_too_long(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a core has too few instructions for tokens that are floats, they become int8 before, with the same bits."""
+    made = weights.many_rows_program
+
+    def short(config: ChipConfig, problem: ManyRows) -> Program:
+        if problem.source is not Source.INT8:
+            raise KernelError(f"{problem.name} has 517 instructions; a core holds 512")
+        return made(config, problem)
+
+    monkeypatch.setattr(weights, "many_rows_program", short)
+    with Device.open(ENGINE) as device:
+        model, golden = Llama(device, checkpoint, context=64), GoldenLlama(checkpoint)
+        table = model.cache.table(40)
+        for token in (5, 17, 5):
+            same(model.decode([token], [table]), golden.run(np.array([token]), True))
 
 
 @pytest.mark.parametrize("array", [4, 8])
