@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from sley.bench.gemm import scalesim
+from sley.driver import Driver
 
 STAND_IN = """
 import configparser, csv, pathlib
@@ -45,3 +46,9 @@ def scalesim_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PYTHONPATH", str(site))
     monkeypatch.setattr(scalesim, "_folder", lambda: tmp_path / "kept")
     return Path(sys.executable)
+
+
+@pytest.fixture
+def cycles_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model, which has none, is quick enough for tests of everything else: its steps stand for them."""
+    monkeypatch.setattr(Driver, "has_cycles", True)

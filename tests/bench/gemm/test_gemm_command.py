@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sley.bench.gemm.measure import bench_problem, measure_gemm, require_cycles
-from sley.driver import Driver, NoCycleCounts, OutOfDeviceMemory
+from sley.driver import NoCycleCounts, OutOfDeviceMemory
 from sley.runtime import Device, UnsupportedType
 from sley.runtime.cli import app
 
@@ -53,11 +53,6 @@ def test_commands_that_need_cycles(command: tuple[str, ...]) -> None:
     assert result.stderr.startswith("error: no cycles were counted: the engine model has none.")
     with Device.open(NANO) as device, pytest.raises(NoCycleCounts):
         require_cycles(device)
-
-
-@pytest.fixture
-def cycles_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Driver, "has_cycles", True)
 
 
 @pytest.mark.usefixtures("cycles_for_all")

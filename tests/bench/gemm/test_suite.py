@@ -15,7 +15,6 @@ from sley.bench.gemm.measure import WrongResultError, bench_problem, measure_gem
 from sley.bench.gemm.scalesim import Array
 from sley.bench.gemm.shapes import Layer
 from sley.bench.gemm.suite import arrays_to_compare, geometric_mean, size_to_run
-from sley.driver import Driver
 from sley.runtime import Device
 from sley.runtime.cli import app
 from sley.runtime.kernels.gemm.limits import device_bytes
@@ -53,12 +52,6 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, ...]]:
 
     monkeypatch.setattr(suite, "measure_gemm", counting)
     return sizes
-
-
-@pytest.fixture
-def cycles_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model, which has none, is quick enough for tests of everything else: its steps stand for them."""
-    monkeypatch.setattr(Driver, "has_cycles", True)
 
 
 @pytest.mark.skipif(default_engine() != "fast", reason="needs a compiler")

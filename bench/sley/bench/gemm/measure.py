@@ -42,17 +42,25 @@ class WrongResultError(SleyError):
 
 @dataclass(frozen=True)
 class GemmMeasurement:
-    """One GEMM: cycles from doorbell to fence with the program in place, 0 on an engine without cycles, and what they
-    compare with."""
+    """One GEMM with the program in place, and what its cycles compare with."""
 
     problem: Problem
-    cycles: int
+    timing: Timing
+    """With all counters, if they were asked for."""
     bound: Bound
     plan: Plan
     peak_macs: int
     """Multiply-accumulates in a cycle, of operands of this type."""
-    count: Count | None = None
-    """If it was asked for."""
+
+    @property
+    def cycles(self) -> int:
+        """From doorbell to fence. Raises ``NoCycleCounts`` on an engine without cycles."""
+        return self.timing.cycles
+
+    @property
+    def count(self) -> Count | None:
+        """All counters, if they were asked for."""
+        return self.timing if isinstance(self.timing, Count) else None
 
     @property
     def macs(self) -> int:
@@ -135,16 +143,8 @@ def measure_gemm(
         launch(stream, p, found, operands[0], operands[1], out, *more)
     if computes(device.driver.transport):
         _check(p, a, b, scale, out)
-    return GemmMeasurement(
-        *(
-            p,
-            timing.measured or 0,
-            lower_bound(config, p),
-            found,
-            config.cores * config.array * config.fold_depth(p.dtype),
-        ),
-        count=timing if isinstance(timing, Count) else None,
-    )
+    peak = config.cores * config.array * config.fold_depth(p.dtype)
+    return GemmMeasurement(p, timing, lower_bound(config, p), found, peak)
 
 
 def _operand(random: np.random.Generator, p: Problem, shape: tuple[int, int], transposed: bool) -> NDArray[Any]:

@@ -27,14 +27,6 @@ THE_FOUND = Chain(binary=BinaryOp.SECOND, binary_operand=Operand.ROW2)
 FIRST = replace(THE_FOUND, reduce=Reduction.LAST, register=HIGHER)
 LARGER = replace(FIRST, binary=BinaryOp.MAX)
 """The largest score so far, to its row register, too."""
-POWER = Chain(
-    binary=BinaryOp.SUB,
-    binary_operand=Operand.ROW0,
-    multiply=FACTOR,
-    function=Function.EXP2,
-    reduce=Reduction.LAST,
-    register=FADED,
-)
 POWERS = Chain(
     binary=BinaryOp.SUB,
     binary_operand=Operand.ROW0,
@@ -43,6 +35,7 @@ POWERS = Chain(
     reduce=Reduction.SUM,
     register=FOUND,
 )
+POWER = replace(POWERS, reduce=Reduction.LAST, register=FADED)
 TOTAL = Chain(multiply=Operand.ROW1, binary2=BinaryOp.ADD, binary2_operand=Operand.ROW2)
 FADE = Chain(multiply=Operand.ROW1)
 INVERTED = Chain(function=Function.RECIPROCAL, reduce=Reduction.LAST, register=INVERSE)
