@@ -12,6 +12,7 @@ pytest.importorskip("onnxscript", reason=f"onnxscript is not installed: {extra('
 pytest.importorskip("sley.runtime.frameworks.torch")
 
 from sley.runtime.frameworks.from_torch import dynamo  # noqa: E402
+from sley.runtime.frameworks.from_torch.missing import missing_operators  # noqa: E402
 from sley.runtime.networks.registry import UnsupportedOperator  # noqa: E402
 
 nn, functional = torch.nn, torch.nn.functional
@@ -176,6 +177,22 @@ def test_missing_operators_are_listed() -> None:
     with torch.no_grad(), pytest.raises(Exception, match=r"(?s)bessel_j1.*bessel_i0e") as raised:
         torch.compile(function, backend="sley", dynamic=False)(torch.randn(3, device="sley"))
     assert raised.type is UnsupportedOperator
+
+
+def test_a_list_that_may_not_be_whole_says_so() -> None:
+    """The exporter fails behind what is known."""
+
+    class Bessel(torch.nn.Module):  # type: ignore[misc]  # PyTorch is not typed here
+        def forward(self, x: Any) -> Any:
+            return torch.special.bessel_j1(x)
+
+    def fails(graph: Any, arguments: Any) -> Any:
+        raise ValueError("no such shape\nand more")
+
+    program = torch.export.export(Bessel(), (torch.ones(3),))
+    first, last = missing_operators(program, fails)
+    assert "bessel_j1" in first
+    assert last == "and perhaps more, as the exporter fails behind these: no such shape"
 
 
 def test_all_that_is_missing_is_listed_with_its_place() -> None:

@@ -37,8 +37,9 @@ def missing_operators(
         graph.recompile()
         try:
             network = read(graph, [torch.zeros(value.shape, dtype=value.dtype) for value in inputs])
-        except Exception:  # of any kind, as it comes from the exporter: what is known already is no less true
-            return list(found.values())
+        except Exception as error:  # of any kind, as it comes from the exporter: what is known already is no less true
+            said = str(error).strip().partition("\n")[0] or type(error).__name__
+            return [*found.values(), f"and perhaps more, as the exporter fails behind these: {said}"]
         for one in network.nodes:
             if one.operator not in handlers() and one.operator not in ON_HOST:
                 found.setdefault(one.operator, f"{one}: no such operator on the device")
