@@ -1,4 +1,4 @@
-"""A stand-in for SCALE-Sim, a package of that name whose numbers are those of the formula; cycles for an engine without."""
+"""A stand-in for SCALE-Sim, a package of that name with the numbers of the formula; cycles for an engine without."""
 
 import sys
 from pathlib import Path

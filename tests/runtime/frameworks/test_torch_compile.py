@@ -179,6 +179,7 @@ def test_missing_operators_are_listed() -> None:
     assert raised.type is UnsupportedOperator
 
 
+@pytest.mark.filterwarnings("ignore:.*LeafSpec.* is deprecated:FutureWarning")  # PyTorch's own
 def test_a_list_that_may_not_be_whole_says_so() -> None:
     """The exporter fails behind what is known."""
 
