@@ -27,10 +27,11 @@ from sley.runtime.tile.passes.common import share_common
 from sley.runtime.tile.passes.exact import keep_exact
 from sley.runtime.tile.passes.folds import fold_chains
 from sley.runtime.tile.passes.gangs import gang, share_of
+from sley.runtime.tile.passes.invariants import hoist_invariants
 from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.narrow import narrow_results
 from sley.runtime.tile.passes.order import Early, Order, OrderError, orders
-from sley.runtime.tile.passes.placement import Placement, place
+from sley.runtime.tile.passes.placement import Placement, has_room, place
 from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
 from sley.runtime.tile.passes.recompute import recompute
 from sley.runtime.tile.passes.runs import make_runs
@@ -153,6 +154,8 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     replace_zeros(function)
     cut = gang(function, config) if schedule.gang else None
     loop_over_blocks(function, cut or along_longest(function.grid, config.cores), schedule.order)
+    if has_room(function, config):
+        hoist_invariants(function)
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)

@@ -19,7 +19,7 @@ from sley.abi.timing import BF16_ROW, DOORBELL_TO_INSTRUCTION, FP32_FUNCTION, IN
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import ADDER_OPS
 from sley.runtime.tile.ir import Function, Op, Value, tile_shape, tile_type
-from sley.runtime.tile.operations import UNITS
+from sley.runtime.tile.operations import LOADS, STORES, UNITS
 from sley.runtime.tile.passes.ahead import products
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.gangs import share_of, sharers
@@ -44,9 +44,9 @@ GAP, CORES_GAP = 1, 1.6  # a run that does not continue the one before; of one c
 INSTRUCTION = 2  # of the sequencer
 TRANSFER, CHAIN, CHUNK, REDUCE, ROUND = 8, 6, 3, 16, 3  # instructions: of an operation, of each of its chunks, a round
 LATER, LOOP = 14, 8  # more of a round: for what is ahead, of a round or two, and for each loop that is joined
-ROUNDS, HELD = "rounds", "held"
-"""What of a loop's time overlaps with nothing of the same loop, and what loads do not overlap with, as the sequencer
-waits for room in a queue."""
+ROUNDS, HELD, OUT = "rounds", "held", "out"
+"""What of a loop's time overlaps with nothing of the same loop; what loads do not overlap with, as the sequencer waits
+for room in a queue; and the way out of a core, which what stores write and all requests take."""
 Spans = dict[Buffer, tuple[int, int, frozenset[Unit]]]
 
 
@@ -95,6 +95,7 @@ class _Cost:
                 unit = UNITS[op.name].name
                 busy[unit] += cycles
                 busy[HELD] += self._held(op, cycles)
+                busy[OUT] += self._out(op)
                 busy["SEQUENCER"] += instructions * INSTRUCTION
                 whole += cycles + (latency if unit != before else 0)
                 before = unit
@@ -167,19 +168,30 @@ class _Cost:
 
     def _load(self, op: Op) -> tuple[int, int, int]:
         tile = tile_type(op.result)
-        moved = self._moved(op, tile.shape) * self.sharers // sharers(share_of(op), self.config)
+        beats, runs = self._moved(op, tile.shape)
+        moved = ceil(beats + runs * self._gap()) * self.sharers // sharers(share_of(op), self.config)
         rows = tile.shape[0] * chunks(tile, self.config)
         return max(moved, rows), TRANSFER, ROUND_TRIP + HANDOVER
 
     _gather = _load
 
     def _store(self, op: Op) -> tuple[int, int, int]:
-        return self._moved(op, tile_shape(op.operands[-1])) * self.sharers, TRANSFER, ACKNOWLEDGED
+        beats, runs = self._moved(op, tile_shape(op.operands[-1]))
+        return ceil(beats + runs * self._gap()) * self.sharers, TRANSFER, ACKNOWLEDGED
 
     _scatter = _store
 
-    def _moved(self, op: Op, shape: tuple[int, int]) -> int:
-        """Beats of the bus, and what lies between runs: rows, or columns if they are transposed."""
+    def _out(self, op: Op) -> int:
+        """Cycles of the way out of a core: a request for each run, and what is written."""
+        if op.name in STORES:
+            return ceil(sum(self._moved(op, tile_shape(op.operands[-1]))))
+        return ceil(self._moved(op, tile_shape(op.result))[1]) if op.name in LOADS else 0
+
+    def _gap(self) -> float:
+        return GAP if self.sharers == 1 else CORES_GAP
+
+    def _moved(self, op: Op, shape: tuple[int, int]) -> tuple[float, float]:
+        """Beats of the bus, and runs: rows, or columns if they are transposed, or bursts if they are contiguous."""
         array, axes = array_of(op), op.attributes["axes"]
         sizes = [
             size if axis is None else _share(size, array.shape[axis]) for size, axis in zip(shape, axes, strict=True)
@@ -190,10 +202,11 @@ class _Cost:
             count = self.config.row_bytes // array.dtype.bytes
         pitch = size if axes[runs] is None else array.strides[axes[runs]] * array.dtype.bytes
         if pitch == size and op.name in ("load", "store"):
-            return ceil(count * size / bus)
+            beats = ceil(count * size / bus)
+            return beats, beats / self.config.max_burst
         step = gcd(int(pitch), bus)  # from run to run, as to where in a beat they begin
         beats = (ceil(size / step) * step + bus - step) / bus
-        return ceil(count * (beats + (GAP if self.sharers == 1 else CORES_GAP)))
+        return count * beats, count
 
     def _dot(self, op: Op) -> tuple[int, int, int]:
         a, b, _ = op.operands

@@ -68,11 +68,15 @@ def _prepare() -> None:
     from torch._inductor.codegen.common import register_backend_for_device
     from torch._inductor.codegen.wrapper import PythonWrapperCodegen
     from torch._inductor.fx_passes import joint_graph
+    from torch._inductor.lowering import make_fallback
 
-    from sley.runtime.frameworks.from_inductor.graphs import DevicePass
+    from sley.runtime.frameworks.from_inductor.graphs import WHOLE, DevicePass
     from sley.runtime.frameworks.from_inductor.scheduling import SleyScheduling
 
     register_backend_for_device(NAME, SleyScheduling, PythonWrapperCodegen, device_custom_pass=DevicePass())
+    for operator in WHOLE:
+        # Said here, as Inductor by itself refuses to keep an operator that has parts where CI is set.
+        make_fallback(operator, warn=False, override_decomp=True)
     plain = joint_graph.lazy_init
 
     def lazy_init(input_device: torch.device | None = None) -> Any:

@@ -67,13 +67,23 @@ def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placemen
         if _rows(placement, space) > rows:
             _share(function.body, placement, space)
     _check_room(placement, *max(memories, key=lambda memory: _rows(placement, memory[0]) / memory[1]), config)
-    shared = _shared(function.body, placement)
-    choose_slots(placement.buffers, shared, _depths(function.body), dict(memories), slots)
+    users = _users(function.body, placement)
+    shared = {buffer for buffer, units in users.items() if len(units) > 1}
+    inside = {buffer.loop for buffer in placement.buffers}
+    around = {loop for loop in inside if loop is not None and loop.body and any(op.body for op in loop.body.ops)}
+    stored = {b for b, units in users.items() if units == {Unit.MATRIX, Unit.STORE} and b.loop in around}
+    choose_slots(placement.buffers, shared, stored, _depths(function.body), dict(memories), slots)
     costs = conflicts(function.body, placement.of, placement.partials, config)
     banks = {Space.SCRATCHPAD: config.scratchpad_banks, Space.ACCUMULATOR: config.accumulator_banks}
     for space, rows in memories:
         place_in_banks([b for b in placement.buffers if b.space is space], rows, banks[space], costs)
     return placement
+
+
+def has_room(function: Function, config: ChipConfig) -> bool:
+    """Whether all tiles, with one slot each, have rows of their own."""
+    placement = _placed(function, config, False)
+    return all(_rows(placement, space) <= rows for space, rows in _memories(config))
 
 
 def _placed(function: Function, config: ChipConfig, reuse: bool) -> Placement:
@@ -85,9 +95,9 @@ def _placed(function: Function, config: ChipConfig, reuse: bool) -> Placement:
 
 def _has_room(placement: Placement, function: Function, config: ChipConfig, slots: int) -> bool:
     """Whether all tiles that rounds of a loop could take in turn have so many slots in the accumulators."""
-    shared = _shared(function.body, placement)
+    users = _users(function.body, placement)
     buffers = [buffer for buffer in placement.buffers if buffer.space is Space.ACCUMULATOR]
-    rows = sum(b.rows * (slots if b.loop is not None and b in shared else 1) for b in buffers)
+    rows = sum(b.rows * (slots if b.loop is not None and len(users[b]) > 1 else 1) for b in buffers)
     return rows <= config.accumulator_rows
 
 
@@ -100,15 +110,15 @@ def _depths(block: Block, depth: int = 0) -> dict[Op, int]:
     return found
 
 
-def _shared(block: Block, placement: Placement) -> set[Buffer]:
-    """Buffers that more than one unit uses; a unit alone does its operations in order, and has no use for slots."""
+def _users(block: Block, placement: Placement) -> dict[Buffer, set[Unit]]:
+    """The units that use each buffer; one alone does its operations in order, and has no use for slots."""
     users: dict[Buffer, set[Unit]] = {}
     for op in block.walk():
         if op.name in UNITS:
             for value in (*op.operands, *op.results):
                 if value in placement.of:
                     users.setdefault(placement.of[value], set()).add(UNITS[op.name])
-    return {buffer for buffer, units in users.items() if len(units) > 1}
+    return users
 
 
 def _memories(config: ChipConfig) -> list[tuple[Space, int]]:

@@ -2,7 +2,8 @@
 
 A unit does its operations in order, so a buffer that no other unit uses needs one slot. The others of a loop have two
 if there is room, those of inner loops first, and of one loop the smallest. Where all of a loop have them, and there is
-still room, they have four: small tiles need more rounds in flight to hide the latency of memory.
+still room, they have four: small tiles need more rounds in flight to hide the latency of memory. Sums that are stored
+as they are, and that several rounds of an inner loop add to, keep two, of which each is in a bank of its own.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ MOST = 4
 def choose_slots(
     buffers: Sequence[Buffer],
     shared: Container[Buffer],
+    stored: Container[Buffer],
     depths: Mapping[Op, int],
     rows: Mapping[Space, int],
     most: int,
 ) -> None:
-    """Sets ``slots``. ``shared``: buffers that more than one unit uses. ``depths``: of loops. ``rows``: of each memory.
+    """Sets ``slots``. ``shared``: buffers that more than one unit uses. ``stored``: those that only the array, in a
+    loop, and Store use. ``depths``: of loops. ``rows``: of each memory.
     ``most``: slots of any buffer, 1, 2 or 4."""
     left = dict(rows)
     for buffer in buffers:
@@ -39,8 +42,9 @@ def choose_slots(
     loops = list(dict.fromkeys(loop for _, loop in several))
     for loop in reversed(loops) if most == MOST else ():
         inside = [buffer for buffer, around in several if around is loop]
-        more = {space: sum(2 * b.rows for b in inside if b.space is space) for space in left}
+        longer = [buffer for buffer in inside if buffer not in stored]
+        more = {space: sum(2 * b.rows for b in longer if b.space is space) for space in left}
         if all(b.slots == 2 for b in inside) and all(more[space] <= left[space] for space in left):
-            for buffer in inside:
+            for buffer in longer:
                 buffer.slots = MOST
                 left[buffer.space] -= 2 * buffer.rows
