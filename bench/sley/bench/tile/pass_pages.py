@@ -24,6 +24,7 @@ from sley.runtime.tile.ir import Function
 from sley.runtime.tile.passes import ahead, order, placement
 from sley.runtime.tile.passes.blocks import along_longest, loop_over_blocks
 from sley.runtime.tile.passes.gangs import gang
+from sley.runtime.tile.passes.invariants import hoist_invariants
 from sley.runtime.tile.passes.unroll import unroll
 from sley.runtime.tile.passes.zeros import replace_zeros
 from sley.runtime.tile.text import printed
@@ -159,6 +160,9 @@ EXAMPLES: dict[str, Example] = {
         tiled, {"x": array(BF16, 64, 64), "w": array(BF16, 64, 64), "out": array(BF16, 64, 64)}, (2, 2, 1)
     ),
     "blocks": _SOFTMAX,
+    "invariants": Example(
+        tiled, {"x": array(BF16, 64, 64), "w": array(BF16, 64, 32), "out": array(BF16, 64, 32)}, (1, 2, 1)
+    ),
     "placement": _PRODUCT,
     "ahead": Example(
         wide_product, {"x": array(BF16, 32, 256), "w": array(BF16, 256, 128), "out": array(BF16, 32, 128)}
@@ -169,6 +173,7 @@ BEHIND: dict[str, Callable[[Function], object]] = {
     "zeros": replace_zeros,
     "gangs": lambda function: gang(function, preset("quad")),
     "blocks": lambda function: loop_over_blocks(function, along_longest(function.grid, CHIP.cores)),
+    "invariants": hoist_invariants,
 }
 """Passes that follow ``lower``."""
 DECISIONS: dict[str, Callable[..., str]] = {"placement": places_of, "ahead": ahead_of, "order": waits_of}
@@ -179,6 +184,7 @@ MODULES = {
     "zeros": sys.modules[replace_zeros.__module__],
     "gangs": sys.modules[gang.__module__],
     "blocks": sys.modules[loop_over_blocks.__module__],
+    "invariants": sys.modules[hoist_invariants.__module__],
     "placement": placement,
     "ahead": ahead,
     "order": order,
@@ -201,7 +207,7 @@ def before_and_behind(name: str) -> tuple[str, str]:
         run(function)
         watch(passed, function)
     if name in DECISIONS:
-        return _LINE.sub("", texts["blocks"]), _LINE.sub("", DECISIONS[name](function, CHIP))
+        return _LINE.sub("", texts["invariants"]), _LINE.sub("", DECISIONS[name](function, CHIP))
     names = list(texts)
     return _LINE.sub("", texts[names[names.index(name) - 1]]), _LINE.sub("", texts[name])
 

@@ -25,7 +25,7 @@ def product(
     b: Any,
     c: Any,
     lanes: Any,
-    rows: Any = tile.choice(32, 64, 128, 256),
+    rows: Any = tile.choice(16, 32, 48, 64, 128, 256),
     columns: Any = tile.choice(32, 64, 128, 256),
     depth: Any = tile.choice(32, 64, 128),
 ) -> None:

@@ -15,6 +15,7 @@ from sley.runtime.tile.ir import Function
 from sley.runtime.tile.operations import RoomError
 from sley.runtime.tile.programs import keep_choice, keep_program, kept_choice, kept_program, key_of
 from sley.runtime.tile.schedule import Schedule
+from sley.runtime.tile.text import printed
 
 
 class Traceable(Protocol):
@@ -59,11 +60,15 @@ class Problem:
         return [Candidate(made, sides(self.grid, name, made)) for made in candidates(name, self.constants)]
 
     def ranked(self) -> list[Candidate]:
-        """Candidates that have room, those with the least cycles first; of equal ones the first. Raises ``RoomError``
-        if none has: that of the one that lacks least."""
-        found, errors = [], []
+        """Candidates that have room, those with the least cycles first; of equal ones, and of those that are one
+        function, the first. Raises ``RoomError`` if none has: that of the one that lacks least."""
+        found, errors, seen = [], [], set[str]()
         for candidate in self.candidates():
             function = self.kernel.function(self.arrays, candidate.constants, candidate.grid)
+            text = printed(function)
+            if text in seen:
+                continue
+            seen.add(text)
             try:
                 cycles = prepare(function, self.config, self.schedule, verified=False).cycles
             except RoomError as error:

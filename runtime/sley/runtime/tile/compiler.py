@@ -154,12 +154,12 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     replace_zeros(function)
     cut = gang(function, config) if schedule.gang else None
     loop_over_blocks(function, cut or along_longest(function.grid, config.cores), schedule.order)
+    check_abilities(function, config)
     if has_room(function, config):
         hoist_invariants(function)
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)
-    check_abilities(function, config)
     for ahead, slots in _attempts(schedule):
         placement = place(function, config, slots)
         early = early_operations(function, placement, config, ahead)

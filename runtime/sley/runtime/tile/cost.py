@@ -128,6 +128,12 @@ class _Cost:
             busy.update({unit: cycles * (count // rounds.inner) for unit, cycles in end.busy.items()})
         # Ahead or not, the first loads of the loop are behind the last products of the time before.
         whole = period * count + max(0, behind - period)
+        back = ends[1]  # behind the rounds of the innermost loop, which cannot begin again before, with one slot
+        slots = min(
+            (b.slots for b, (_, _, units) in back.spans.items() if units & {Unit.STORE, Unit.VECTOR}), default=2
+        )
+        if slots == 1 and back.whole:
+            whole += back.whole * (count // rounds.inner)
         busy[ROUNDS] = whole if len(rounds.loops) == 1 else max(*busy.values(), whole)
         return Time(busy, body.whole + sum(end.whole for end in ends) + busy[ROUNDS] - period, {})
 

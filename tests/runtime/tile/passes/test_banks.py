@@ -83,7 +83,7 @@ def test_slots(sizes: tuple[int, ...], rows: int, most: int, slots: list[int]) -
     parts = [*(buffer(size, loop) for size in sizes)]
     once, alone = buffer(0), buffer(0, loop)
     memories = {Space.SCRATCHPAD: rows, Space.ACCUMULATOR: 0}
-    choose_slots([*parts, once, alone], {*parts, once}, {loop: 0}, memories, most)
+    choose_slots([*parts, once, alone], {*parts, once}, set(), {loop: 0}, memories, most)
     assert [part.slots for part in parts] == slots
     assert once.slots == alone.slots == 1
 
@@ -91,7 +91,7 @@ def test_slots(sizes: tuple[int, ...], rows: int, most: int, slots: list[int]) -
 def test_inner_loops_have_slots_first() -> None:
     inner, outer = (Op("for", [], {"count": 3, "lower": 0, "step": 1}, body=Block()) for _ in range(2))
     small, large = buffer(10, outer), buffer(30, inner)
-    choose_slots([small, large], {small, large}, {outer: 0, inner: 1}, {Space.SCRATCHPAD: 75}, 4)
+    choose_slots([small, large], {small, large}, set(), {outer: 0, inner: 1}, {Space.SCRATCHPAD: 75}, 4)
     assert (small.slots, large.slots) == (1, 2)
 
 

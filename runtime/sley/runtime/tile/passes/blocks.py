@@ -3,8 +3,7 @@ one is computed.
 
 Before: a body for one block. After: as many blocks as the chip has cores, each with loops over its part: those of a
 gang, or else parts of one axis of the grid, if they share it evenly. A grid that they do not share evenly
-keeps its longest axis, and its blocks the loops over the others. Iotas, which are the same in all blocks, are made in
-front of the loops.
+keeps its longest axis, and its blocks the loops over the others.
 """
 
 from __future__ import annotations
@@ -51,14 +50,11 @@ def along_longest(grid: Sides, cores: int) -> Cut:
 def loop_over_blocks(function: Function, cut: Cut, order: Sequence[int] = (2, 1, 0)) -> None:
     """Runs the pass, in place. ``order``: of the axes of the grid, the outermost loop first."""
     inner, block = _without_ids(function), function.body
-    alike = [op for op in block.ops if op.name == "iota"]
-    block.ops = [op for op in block.ops if op.name != "iota"]
     for axis in reversed(order):
         number, head, block = _looped(block, axis, function.grid[axis] // cut.parts(axis), cut)
         replaced(block, dict.fromkeys(inner[axis], number))
         if head:
             block.ops = [*head, *block.ops]
-    block.ops = [*alike, *block.ops]
     function.body, function.grid = block, cut.grid
 
 

@@ -97,7 +97,7 @@ def _has_room(placement: Placement, function: Function, config: ChipConfig, slot
     """Whether all tiles that rounds of a loop could take in turn have so many slots in the accumulators."""
     users = _users(function.body, placement)
     buffers = [buffer for buffer in placement.buffers if buffer.space is Space.ACCUMULATOR]
-    rows = sum(b.rows * (slots if b.loop is not None and len(users[b]) > 1 else 1) for b in buffers)
+    rows = sum(b.rows * (slots if b.loop is not None and len(users.get(b, ())) > 1 else 1) for b in buffers)
     return rows <= config.accumulator_rows
 
 
