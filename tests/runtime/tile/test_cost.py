@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from sley.bench.tile.products import product
 from sley.runtime import Device, tile
 from sley.runtime.tile.build import Problem
 from sley.runtime.tile.compiler import prepare
@@ -60,6 +61,30 @@ def test_of_products(timed: Device, shape: tuple[int, int, int]) -> None:
     grid = (256 // shape[1], 256 // shape[0])
     cycles = measured(timed, kernels.matmul, grid, *arrays, shape=shape)
     assert estimated(timed, kernels.matmul, grid, *arrays, shape=shape) == pytest.approx(cycles, rel=TOLERANCE)
+
+
+@tile.kernel
+def copy(x: Any, out: Any, columns: int) -> None:
+    for column in range(0, x.shape[1], columns):
+        tile.store(out, (0, column), tile.load(x, (0, column), (64, columns)))
+
+
+@pytest.mark.parametrize("columns", [16, 32, 64])
+def test_of_short_rows(timed: Device, columns: int) -> None:
+    """Requests of loads and what is written share the way out of the core."""
+    arrays = [timed.zeros((64, 1024), np.int8) for _ in range(2)]
+    cycles = measured(timed, copy, (1,), *arrays, columns=columns)
+    assert estimated(timed, copy, (1,), *arrays, columns=columns) == pytest.approx(cycles, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize("depth", [32, 64])
+def test_of_sums_with_one_slot(timed: Device, depth: int) -> None:
+    """The next block waits until they are stored."""
+    arrays = [timed.zeros(shape, dtype) for shape, dtype in (((512, 256), BF16), ((256, 256), BF16))]
+    sums = timed.zeros((512, 256), np.float32)
+    constants = {"lanes": 16, "rows": 64, "columns": 256, "depth": depth}
+    cycles = measured(timed, product, (1, 8), *arrays, sums, **constants)
+    assert estimated(timed, product, (1, 8), *arrays, sums, **constants) == pytest.approx(cycles, rel=TOLERANCE)
 
 
 def test_every_operation_has_a_price() -> None:

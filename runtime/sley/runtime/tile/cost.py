@@ -208,8 +208,8 @@ class _Cost:
             count = self.config.row_bytes // array.dtype.bytes
         pitch = size if axes[runs] is None else array.strides[axes[runs]] * array.dtype.bytes
         if pitch == size and op.name in ("load", "store"):
-            beats = ceil(count * size / bus)
-            return beats, beats / self.config.max_burst
+            whole = float(ceil(count * size / bus))
+            return whole, whole / self.config.max_burst
         step = gcd(int(pitch), bus)  # from run to run, as to where in a beat they begin
         beats = (ceil(size / step) * step + bus - step) / bus
         return count * beats, count

@@ -3,10 +3,15 @@
 import itertools
 import random
 
+import ml_dtypes
+import numpy as np
 import pytest
+from tile_agreement import types_of
 
 from sley.abi.config import preset
 from sley.abi.instructions import Space
+from sley.bench.tile.products import product
+from sley.runtime.tile.compiler import prepare
 from sley.runtime.tile.ir import Block, Op
 from sley.runtime.tile.passes.banks import BESIDE, TOGETHER, Conflicts, conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
@@ -93,6 +98,32 @@ def test_inner_loops_have_slots_first() -> None:
     small, large = buffer(10, outer), buffer(30, inner)
     choose_slots([small, large], {small, large}, set(), {outer: 0, inner: 1}, {Space.SCRATCHPAD: 75}, 4)
     assert (small.slots, large.slots) == (1, 2)
+
+
+def test_sums_that_are_stored_have_two() -> None:
+    loop = Op("for", [], {"count": 3, "lower": 0, "step": 1}, body=Block())
+    sums, factor = buffer(10, loop), buffer(10, loop)
+    choose_slots([sums, factor], {sums, factor}, {sums}, {loop: 0}, {Space.SCRATCHPAD: 60}, 4)
+    assert (sums.slots, factor.slots) == (2, 4)
+
+
+def zeros(*shape: int) -> np.ndarray:
+    return np.zeros(shape, ml_dtypes.bfloat16)
+
+
+@pytest.mark.parametrize(("count", "slots"), [(1, 4), (3, 2)])
+def test_sums_of_a_loop_are_in_two_banks(count: int, slots: int) -> None:
+    """Of a round that is one product they have four slots."""
+    function = product.function(
+        types_of({"a": zeros(96, 32 * count), "b": zeros(32 * count, 32), "c": np.zeros((96, 32), np.float32)}),
+        {"lanes": 16, "rows": 32, "columns": 32, "depth": 32},
+        (1, 3, 1),
+    )
+    config = preset("base")
+    (sums,) = (b for b in prepare(function, config).placement.buffers if b.space is Space.ACCUMULATOR)
+    bank = config.accumulator_rows // config.accumulator_banks
+    assert sums.slots == slots
+    assert slots == 4 or sums.first // bank < (sums.first + sums.rows) // bank == (sums.first + sums.rows) / bank
 
 
 SMALLEST = """sley.tile 1
