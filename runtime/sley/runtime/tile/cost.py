@@ -38,6 +38,7 @@ ACKNOWLEDGED = 60  # the last beat of a store to its signal
 HANDOVER = 12  # a signal to the first row of who waits
 FURTHER = 2  # one more instruction of the vector unit like the one before it
 LANES = 20  # through the lanes, without functions
+VROW = 7  # one row register
 DRAINED = 14  # from an instruction to the next one that is of another kind, or joined with it
 ADDED = 8  # and through an adder of fp32 in them
 GAP, CORES_GAP = 1, 1.6  # a run that does not continue the one before; of one core, or where several take turns
@@ -230,6 +231,11 @@ class _Cost:
         rows = ceil(shape[0] * count * self.config.row_parts * (1 + twice))
         latency = LANES + ADDED * sum(stage in ADDER_OPS for stage in (stages.binary, stages.binary2))
         latency += ADDED * bool(stages.add) + (FP32_FUNCTION if stages.function is not None else 0)
+        registers = len(op.attributes.get("registers", ()))
+        if registers:
+            instructions = count if tile_shape(operands[-1])[0] == 1 else shape[0]
+            each = latency + FURTHER + VROW * registers
+            return rows + instructions * each, CHAIN + instructions * (CHUNK + 2 * registers), HANDOVER
         instructions = CHAIN + (CHUNK * count if apart else 0)
         return rows + latency + (FURTHER * (count - 1) if apart else 0), instructions, HANDOVER
 

@@ -129,6 +129,8 @@ def _chunks(op: Op, config: ChipConfig) -> int:
         return 0
     shape = op.attributes["shape"]
     tiles = [value for value in op.operands if isinstance(value.type, TileType)]
+    if registers := op.attributes.get("registers"):
+        return (1 + len(registers)) * min(shape[0], -(-shape[1] // config.array))
     return -(-shape[1] // config.array) if any(tile_shape(value) != shape for value in tiles) else 1
 
 

@@ -10,11 +10,12 @@ they are can read the sums so far, too.
 from __future__ import annotations
 
 from sley.abi.types import ElementType
-from sley.runtime.tile.ir import Function, Op, Value, tile_type, uses
+from sley.runtime.tile.ir import Function, Op, Value, tile_shape, tile_type, uses
 from sley.runtime.tile.passes.chains import CONSTANT
 
 MOST = 4
 """Operations of a copy: more do not join one chain."""
+DISTANCES = ("add", "sub", "rsub", "max", "min")
 COPIED = ("binary", "unary", "cast")
 
 
@@ -45,15 +46,26 @@ def _line(value: Value, makers: dict[Value, Op]) -> list[Op]:
     """The operations that make it, last first, of which each takes the one before; none if they are too many, or take
     more than one tile."""
     found: list[Op] = []
+    column = False
     while True:
         op = makers.get(value)
         if op is None or op.name not in COPIED or (op.name == "cast" and _narrow(op.operands[0])):
-            return found if any(op.name == "unary" for op in found) else []
+            narrow = op is not None and op.name == "cast"
+            return found if (any(op.name == "unary" for op in found) and not column) or (column and narrow) else []
         found.append(op)
-        others = [operand for operand in op.operands if not _free(operand, makers)]
+        others = list(dict.fromkeys(operand for operand in op.operands if not _free(operand, makers)))
+        if column:
+            return []
+        if len(others) == 2 and op.attributes.get("kind") in DISTANCES:
+            others = [operand for operand in others if not _column(operand, op)]
+            column = True
         if len(found) > MOST or len(others) != 1:
             return []
         (value,) = others
+
+
+def _column(operand: Value, op: Op) -> bool:
+    return tile_shape(operand)[1] == 1 < tile_shape(op.result)[1]
 
 
 def _free(operand: Value, makers: dict[Value, Op]) -> bool:
