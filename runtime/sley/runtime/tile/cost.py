@@ -24,7 +24,7 @@ from sley.runtime.tile.passes.ahead import products
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.gangs import share_of, sharers
 from sley.runtime.tile.passes.order import Early, accesses
-from sley.runtime.tile.passes.partials import in_pairs, partials_of
+from sley.runtime.tile.passes.partials import in_pairs, partials_of, together
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, transposed
 from sley.runtime.tile.passes.rounds import Rounds, Segment, rounds_of
@@ -251,9 +251,9 @@ class _Cost:
         room = self.placement.partials.get(op, self.placement.of[op.result])
         if pairs:
             count = -(-count // 2)
-        step = partials if pairs else max(partials // 2, 1)
+        step = max(partials // 2, 1)
         twice = self.placement.in_banks_of(self.placement.of[source], room, self.config)
-        cycles = ceil(self._joined(count, rows * parts, step, 1 if pairs else 2, latency) * (1 + twice))
+        cycles = ceil(self._joined(count, rows * parts, step, min(partials, 2) if pairs else 2, latency) * (1 + twice))
         ends, instructions = self._ends(rows * parts, partials, latency)
         return cycles + latency + ends, REDUCE + CHAIN * (count // step) + instructions, HANDOVER
 
@@ -277,8 +277,9 @@ class _Cost:
         if op.attributes["axis"] == 0:
             return count * (rows + 43 + through + DRAINED + ADDED), REDUCE + count * (CHUNK + 2), HANDOVER
         partials = partials_of(op, self.config)
-        whole = all(tile_shape(v) == op.attributes["shape"] for v in op.operands if isinstance(v.type, TileType))
-        step = max(partials // 2, 1) if whole and count % partials == 0 else 1
+        repeated = self.placement.repeated.get(op)
+        step = together(op, self.config, repeated is not None)
+        through += LANES + repeated.rows if repeated is not None else 0
         cycles = self._joined(count, rows, step, partials // step, through)
         ends, instructions = self._ends(rows, partials, DRAINED + ADDED)
         return cycles + 2 * through + ends, REDUCE + (CHUNK + 2) * (count // step) + instructions, HANDOVER

@@ -117,8 +117,9 @@ class _Chunks:
             k.sub(self.out, self.out, step * self.rows)
 
     def pairs(self, half: int, partials: int) -> None:
-        """Chunks i and i + ``half`` at a time: one read port for each of them, and one for what is so far."""
-        k, step = self.k, partials * self.rows
+        """Chunks i and i + ``half`` at a time: one read port for each of them, and one for what is so far. Of several
+        partials an instruction takes half, so that the next one needs the other half."""
+        k, step, alternate = self.k, max(partials // 2, 1), partials > 1
         both = Chain(binary=self.join, binary_operand=Operand.B)
         more = replace(both, binary2=self.join, binary2_operand=Operand.LATE0, late0=Late.C, c_type=ElementType.INT8)
         read = partial(self.read, b_space=self.space, b_type=self.type)
@@ -126,19 +127,25 @@ class _Chunks:
         with k.scratch("b") as (b,):
             k.add(b, self.a, half * self.rows)
             self.room.parameters.set(Unit.VECTOR, b_row=b)
-            read(self.a, self.out, step, chain=self.room.chain(both))
+            read(self.a, self.out, partials * self.rows, chain=self.room.chain(both))
+            k.add(self.a, self.a, partials * self.rows)
+            k.add(b, b, partials * self.rows)
 
-            def body(count: int) -> None:
-                k.add(self.a, self.a, step)
-                k.add(b, b, step)
-                self.room.parameters.set(Unit.VECTOR, b_row=b)
-                read(self.a, self.out, count * self.rows, chain=self.room.chain(more))
+            def body(number: int, chunks: int = step) -> None:
+                self.room.parameters.set(Unit.VECTOR, b_row=b, **({"c_row": self.out} if alternate else {}))
+                read(self.a, self.out, chunks * self.rows, chain=self.room.chain(more))
+                k.add(self.a, self.a, chunks * self.rows)
+                k.add(b, b, chunks * self.rows)
+                if alternate:
+                    k.add(self.out, self.out, step * self.rows * (-1 if number % 2 else 1))
 
-            for_chunks(self.room, half // partials - 1, 1, lambda _: body(partials))
-            if half % partials:
-                body(half % partials)
-            last = half % partials or partials
-            k.add(self.a, b, last * self.rows)
+            whole, left = divmod(half - partials, step)
+            for_chunks(self.room, whole, 1 + alternate, body)
+            if left:
+                body(whole, left)
+            if alternate and (whole + bool(left)) % 2:
+                k.sub(self.out, self.out, step * self.rows)
+            k.mov(self.a, b)
 
     def one(self, place: int, joined: bool, columns: int = 0) -> None:
         """The next chunk to the partial at ``place``; ``joined``: with what is there already. ``columns``: how many it

@@ -3,8 +3,8 @@ one is computed.
 
 Before: a body for one block. After: as many blocks as the chip has cores, each with loops over its part: those of a
 gang, or else parts of one axis of the grid, if they share it evenly. A grid that they do not share evenly
-keeps its longest axis, and its blocks the loops over the others. Iotas, which are the same in all blocks, are made in
-front of the loops.
+keeps its longest axis, and its blocks the loops over the others. What is the
+same in all blocks is made in front of the loops: iotas, and rows and columns for element-wise operations.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from math import prod
 
 from sley.runtime.tile.choices import Sides
-from sley.runtime.tile.ir import Block, Function, Op, Value, replaced
+from sley.runtime.tile.ir import Block, Function, Op, Value, replaced, tile_shape, uses
+from sley.runtime.tile.operations import STORES
 from sley.runtime.tile.types import INDEX
 
 _NAMES = ("block_x", "block_y", "block_z")
@@ -51,8 +52,9 @@ def along_longest(grid: Sides, cores: int) -> Cut:
 def loop_over_blocks(function: Function, cut: Cut, order: Sequence[int] = (2, 1, 0)) -> None:
     """Runs the pass, in place. ``order``: of the axes of the grid, the outermost loop first."""
     inner, block = _without_ids(function), function.body
-    alike = [op for op in block.ops if op.name == "iota"]
-    block.ops = [op for op in block.ops if op.name != "iota"]
+    alike = _alike(function) if function.grid != cut.grid else []
+    block.ops = [op for op in block.ops if op not in alike]
+    alike = [op for each in alike for op in (*_copied_places(each, block), each)]
     for axis in reversed(order):
         number, head, block = _looped(block, axis, function.grid[axis] // cut.parts(axis), cut)
         replaced(block, dict.fromkeys(inner[axis], number))
@@ -60,6 +62,42 @@ def loop_over_blocks(function: Function, cut: Cut, order: Sequence[int] = (2, 1,
             block.ops = [*head, *block.ops]
     block.ops = [*alike, *block.ops]
     function.body, function.grid = block, cut.grid
+
+
+def _alike(function: Function) -> list[Op]:
+    """Operations whose results are the same in all blocks: iotas, and rows and columns that are loaded, or made of such
+    rows, for element-wise operations."""
+    users = uses(function.body)
+    places = {op.result for op in function.body.ops if op.name == "const"}
+    stored = {op.operands[0] for op in function.body.walk() if op.name in STORES}
+    found: list[Op] = []
+    same: set[Value] = set()
+    for op in function.body.ops:
+        if op.name == "load":
+            array, *index = op.operands
+            is_same = array not in stored and places.issuperset(index)
+        else:
+            is_same = op.name == "chain" and bool(op.operands) and same.issuperset(op.operands)
+        if is_same and 1 in tile_shape(op.result):
+            is_same = all(user.name in ("chain", "fold") for user in users.get(op.result, []))
+        else:
+            is_same = False
+        if is_same:
+            same.add(op.result)
+        if is_same or op.name == "iota":
+            found.append(op)
+    return found
+
+
+def _copied_places(op: Op, block: Block) -> list[Op]:
+    """The indices of a load, once more."""
+    found = []
+    for other in block.ops:
+        if other.name == "const" and other.result in op.operands:
+            copy = Op("const", [], dict(other.attributes), [Value(INDEX)], line=other.line)
+            op.operands = [copy.result if operand is other.result else operand for operand in op.operands]
+            found.append(copy)
+    return found
 
 
 def _without_ids(function: Function) -> list[list[Value]]:

@@ -19,7 +19,7 @@ from sley.runtime.tile.operations import UNITS, RoomError
 from sley.runtime.tile.passes.banks import conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.chains import in_scratchpad
-from sley.runtime.tile.passes.partials import partials_of
+from sley.runtime.tile.passes.partials import partials_of, repeated_column, together
 from sley.runtime.tile.passes.products import interleaved, ragged
 from sley.runtime.tile.passes.regions import transposed
 from sley.runtime.tile.passes.reuse import Reuse
@@ -31,13 +31,15 @@ from sley.runtime.tile.types import TileType
 class Placement:
     """All buffers of a function, and which each tile is in. ``weights``: tiles of int8 whose rows are interleaved.
     ``ragged``: those whose last lanes must be cleared. ``partials``: where partial results of reductions are whose
-    results are in the scratchpad; others are in the rows of their results."""
+    results are in the scratchpad; others are in the rows of their results. ``repeated``: columns of operations that are
+    there several times, for several chunks at a time."""
 
     buffers: list[Buffer]
     of: dict[Value, Buffer]
     weights: frozenset[Value] = frozenset()
     ragged: frozenset[Value] = frozenset()
     partials: dict[Op, Buffer] = field(default_factory=dict)
+    repeated: dict[Op, Buffer] = field(default_factory=dict)
 
     def in_one_bank(self, a: Value, b: Value, config: ChipConfig) -> bool:
         """Whether rows of two tiles are read from one bank, at two cycles for both."""
@@ -69,7 +71,8 @@ def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placemen
     _check_room(placement, *max(memories, key=lambda memory: _rows(placement, memory[0]) / memory[1]), config)
     shared = _shared(function.body, placement)
     choose_slots(placement.buffers, shared, _depths(function.body), dict(memories), slots)
-    costs = conflicts(function.body, placement.of, placement.partials, config)
+    _repeat(function.body, placement, dict(memories), config)
+    costs = conflicts(function.body, placement.of, placement.partials, placement.repeated, config)
     banks = {Space.SCRATCHPAD: config.scratchpad_banks, Space.ACCUMULATOR: config.accumulator_banks}
     for space, rows in memories:
         place_in_banks([b for b in placement.buffers if b.space is space], rows, banks[space], costs)
@@ -89,6 +92,21 @@ def _has_room(placement: Placement, function: Function, config: ChipConfig, slot
     buffers = [buffer for buffer in placement.buffers if buffer.space is Space.ACCUMULATOR]
     rows = sum(b.rows * (slots if b.loop is not None and b in shared else 1) for b in buffers)
     return rows <= config.accumulator_rows
+
+
+def _repeat(block: Block, placement: Placement, rows: dict[Space, int], config: ChipConfig) -> None:
+    """Columns that are worth it are there several times, where there is room left."""
+    left = {space: rows[space] - sum(b.all_rows for b in placement.buffers if b.space is space) for space in rows}
+    for op in block.walk():
+        column = repeated_column(op, config)
+        if column is None:
+            continue
+        one = placement.of[column]
+        count = tile_shape(column)[0] * together(op, config, repeated=True)
+        if count <= left[one.space]:
+            placement.repeated[op] = Buffer(one.space, tile_shape(column), count, one.loop, op.line)
+            placement.buffers.append(placement.repeated[op])
+            left[one.space] -= count
 
 
 def _depths(block: Block, depth: int = 0) -> dict[Op, int]:
