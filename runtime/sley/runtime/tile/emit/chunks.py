@@ -166,15 +166,21 @@ class _Chunks:
 
 
 def join_partials(room: Room, at: Register, rows: int, partials: int, reduction: Reduction, dtype: ElementType) -> None:
-    """Partial i with i + half of them, until there is one."""
+    """Partial i with i + half of them, until there is one. What comes first of the next joins goes where the first
+    ones were, the others to the second ones: if halves of the partials are in two banks, all joins read both."""
     joined = Chain(binary=JOIN[reduction], binary_operand=Operand.B)
     room.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
-    while partials > 1:
-        partials //= 2
-        with room.k.scratch("b") as (b,):
-            room.k.add(b, at, partials * rows)
-            room.parameters.set(Unit.VECTOR, b_row=b)
-        room.k.vector(at, at, partials * rows, dtype=dtype, out=dtype, chain=room.chain(joined))
+    places = [partial * rows for partial in range(partials)]
+    with room.k.scratch("a b") as (a, b):
+        while len(places) > 1:
+            half = len(places) // 2
+            some = max(half // 2, 1)
+            for first in range(0, half, some):
+                room.k.add(a, at, places[first])
+                room.k.add(b, at, places[half + first])
+                room.parameters.set(Unit.VECTOR, b_row=b)
+                room.k.vector(a, b if first else a, some * rows, dtype=dtype, out=dtype, chain=room.chain(joined))
+            places = places[:some] + places[half + some :]
 
 
 def exchange_lanes(room: Room, op: Op, at: Register, rows: int, reduction: Reduction, dtype: ElementType) -> None:
