@@ -116,7 +116,10 @@ def _candidates(body: Block, config: ChipConfig) -> Iterator[frozenset[Op]]:
         yield frozenset((*loads, *first))
     reduces = any(op.name in ("fold", "reduce") for op in body.ops)
     of_products = sum(products(op, config) for op in dots) * 2
-    of_rows = sum(_chunks(op, config) for op in body.ops) if reduces and not dots else 0
+    of_rows = sum(_chunks(op, config) for op in body.ops) if reduces else 0
+    if first and of_rows > config.unit_queue:
+        yield frozenset((*loads, *first))
+    of_rows = 0 if dots else of_rows
     if of_products > config.unit_queue // 2 or of_rows > config.unit_queue:
         yield frozenset(loads)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 
 from sley.runtime.tile.choices import Sides
@@ -77,16 +78,18 @@ def _alike(function: Function) -> list[Op]:
             array, *index = op.operands
             is_same = array not in stored and places.issuperset(index)
         else:
-            is_same = op.name == "chain" and bool(op.operands) and same.issuperset(op.operands)
-        if is_same and 1 in tile_shape(op.result):
-            is_same = all(user.name in ("chain", "fold") for user in users.get(op.result, []))
-        else:
-            is_same = False
+            is_same = op.name == "chain" and same.issuperset(op.operands)
+        is_same = is_same and 1 in tile_shape(op.result) and all(map(partial(_reads, op.result), users.get(op.result, [])))
         if is_same:
             same.add(op.result)
         if is_same or op.name == "iota":
             found.append(op)
     return found
+
+
+def _reads(value: Value, user: Op) -> bool:
+    """Whether an operation reads a value and nothing else, so that it is there for the next block."""
+    return user.name in ("chain", "fold") or (user.name == "dot" and value is not user.operands[2])
 
 
 def _copied_places(op: Op, block: Block) -> list[Op]:

@@ -27,6 +27,16 @@ def _block(block: Block, function: Function) -> None:
             _block(op.body, function)
         elif op.name in LOADS and tile_shape(op.result)[1] == 1:
             _column(op, block, function)
+        elif op.name == "dot" and tile_shape(op.result)[1] == 1 and not _everywhere(op.operands[1], block):
+            _column(op, block, function)
+
+
+def _everywhere(value: Value, block: Block) -> bool:
+    """Whether all lanes of a column have its elements: one of a constant has."""
+    made = {op.result: op for op in block.ops if op.name in ("full", "cast")}
+    while value in made and made[value].name == "cast":
+        (value,) = made[value].operands
+    return value in made
 
 
 def _column(op: Op, block: Block, function: Function) -> None:
