@@ -279,8 +279,8 @@ class _Cost:
         partials = partials_of(op, self.config)
         repeated = self.placement.repeated.get(op)
         step = together(op, self.config, repeated is not None)
-        through += LANES + repeated.rows if repeated is not None else 0
-        cycles = self._joined(count, rows, step, partials // step, through)
+        copies = LANES + repeated.rows if repeated is not None else 0
+        cycles = copies + self._joined(count, rows, step, partials // step, through)
         ends, instructions = self._ends(rows, partials, DRAINED + ADDED)
         return cycles + 2 * through + ends, REDUCE + (CHUNK + 2) * (count // step) + instructions, HANDOVER
 

@@ -21,7 +21,7 @@ from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_ty
 from sley.runtime.tile.operations import LOADS, UNITS
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.order import Early, accesses, order
-from sley.runtime.tile.passes.partials import reduced_shape
+from sley.runtime.tile.passes.partials import in_pairs, partials_of, reduced_shape
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.passes.rounds import Rounds, Turn, joined, rounds_of
 from sley.runtime.tile.types import INDEX, TileType
@@ -126,6 +126,8 @@ def _candidates(body: Block, config: ChipConfig) -> Iterator[frozenset[Op]]:
 
 def _chunks(op: Op, config: ChipConfig) -> int:
     """Instructions of the vector unit, or about as many."""
+    if in_pairs(op, config) and op.attributes["axis"] == 1 and partials_of(op, config) > 1:
+        return 3 * (reduced_shape(op)[1] // config.array) // partials_of(op, config)
     if op.name in ("fold", "reduce"):
         return -(-reduced_shape(op)[1] // config.array) if op.attributes["axis"] == 1 else 0
     if op.name != "chain":

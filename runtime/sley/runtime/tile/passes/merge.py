@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain, Operand
-from sley.runtime.tile.ir import Block, Function, Op, Value, tile_type, uses
+from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type, uses
 from sley.runtime.tile.passes.assignment import Assigned, Step, assign, steps_of
 from sley.runtime.tile.types import TileType
 
@@ -24,6 +24,8 @@ REGISTERS_COST = 52
 """Cycles of an instruction with row registers, beside its rows: until the lanes are empty, and for VROW."""
 EMPTIED = 40
 """Cycles of one more chain, beside its rows."""
+LEAST = 8
+"""Rows of a tile from which on it may be taken N columns at a time where it was not."""
 FLOATS = (ElementType.FP32, ElementType.BF16)
 
 
@@ -63,7 +65,8 @@ def _merge(block: Block, op: Op, before: Sequence[Op], lanes: int) -> None:
         if steps is None or more is None:
             break
         steps = more + steps
-        found = _assigned(maker.operands[0], steps, op.attributes["shape"], number + 1, lanes)
+        by_columns = all(map(_by_columns, (op, *before[: number + 1])))
+        found = _assigned(maker.operands[0], steps, op.attributes["shape"], number + 1, by_columns, lanes)
         if found is not None:
             best = number + 1, found
     if best is None:
@@ -78,11 +81,20 @@ def _merge(block: Block, op: Op, before: Sequence[Op], lanes: int) -> None:
         block.ops.remove(maker)
 
 
-def _assigned(a: Value, steps: Sequence[Step], shape: tuple[int, int], saved: int, lanes: int) -> Assigned | None:
-    """If it takes less time than what is saved: so many tiles that are written and read."""
+def _by_columns(op: Op) -> bool:
+    """Whether it has an operand that is read again and again, so that an instruction takes N columns."""
+    tiles = [value for value in op.operands if isinstance(value.type, TileType)]
+    return any(tile_shape(value) != op.attributes["shape"] for value in tiles)
+
+
+def _assigned(
+    a: Value, steps: Sequence[Step], shape: tuple[int, int], saved: int, by_columns: bool, lanes: int
+) -> Assigned | None:
+    """If it takes less time than what is saved: so many tiles that are written and read. ``by_columns``: all of these
+    chains take N columns at a time."""
     rows, chunks = shape[0], -(-shape[1] // lanes)
     found = assign(a, steps, shape, by_rows=rows < chunks)
-    if found is None:
+    if found is None or (rows < LEAST and not by_columns):
         return None
     cost = min(rows, chunks) * REGISTERS_COST * bool(found.registers)
     cost += sum(-(-tile_type(value).shape[1] // lanes) + EMPTIED for value in found.widened)
