@@ -261,7 +261,7 @@ class _Cost:
         """Chunks that go to partial results, ``step`` of them an instruction; each needs what the one ``apart``
         instructions before has written."""
         instructions = -(-count // step)
-        waits = instructions if apart == 1 else instructions // apart if step * rows < latency else 0
+        waits = max(instructions // apart - 1, 0) if apart == 1 or step * rows < latency else 0
         return count * rows + waits * latency + instructions
 
     def _ends(self, rows: int, partials: int, latency: int) -> tuple[int, int]:
