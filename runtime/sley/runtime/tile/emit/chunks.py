@@ -41,7 +41,7 @@ def reduce_chunks(room: Room, op: Op, reduction: Reduction, dtype: ElementType) 
             written = min(partials, whole)
         if rest:
             chunks.one(whole % partials, joined=whole % partials < written, columns=rest)
-        join_partials(room, out, rows, partials, reduction, dtype)
+        join_partials(room, op, out, rows, partials, reduction, dtype)
         exchange_lanes(room, op, out, rows, reduction, dtype)
 
 
@@ -165,22 +165,27 @@ class _Chunks:
             k.add(self.a, self.a, self.rows)
 
 
-def join_partials(room: Room, at: Register, rows: int, partials: int, reduction: Reduction, dtype: ElementType) -> None:
-    """Partial i with i + half of them, until there is one. What comes first of the next joins goes where the first
-    ones were, the others to the second ones: if halves of the partials are in two banks, all joins read both."""
+def join_partials(
+    room: Room, op: Op, at: Register, rows: int, partials: int, reduction: Reduction, dtype: ElementType
+) -> None:
+    """Partial i with i + half of them, until there is one. If halves of the partials are in two banks, so that a join
+    reads both, what comes first of the next joins goes where the first ones were, the others to the second ones."""
     joined = Chain(binary=JOIN[reduction], binary_operand=Operand.B)
     room.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
+    buffer, config = room.placement.partials.get(op, room.placement.of[op.result]), room.config
+    bank = config.accumulator_rows // config.accumulator_banks
+    apart = partials > 4 and buffer.first // bank < (buffer.first + partials * rows // 2) // bank
     places = [partial * rows for partial in range(partials)]
     with room.k.scratch("a b") as (a, b):
         while len(places) > 1:
             half = len(places) // 2
-            some = max(half // 2, 1)
+            some = max(half // 2, 1) if apart else half
             for first in range(0, half, some):
                 room.k.add(a, at, places[first])
                 room.k.add(b, at, places[half + first])
                 room.parameters.set(Unit.VECTOR, b_row=b)
                 room.k.vector(a, b if first else a, some * rows, dtype=dtype, out=dtype, chain=room.chain(joined))
-            places = places[:some] + places[half + some :]
+            places = [*places[:some], *places[half + some :]] if some < half else places[:half]
 
 
 def exchange_lanes(room: Room, op: Op, at: Register, rows: int, reduction: Reduction, dtype: ElementType) -> None:

@@ -113,7 +113,7 @@ def emit_fold(room: Room, op: Op) -> None:
             some(number, joins=False)
         for_chunks(room, count // step - first, lcm(first, period), partial(some, joins=True))
         partials_row(room, op, out)
-        join_partials(room, out, whole[0], partials, reduction, op.attributes["dtype"])
+        join_partials(room, op, out, whole[0], partials, reduction, op.attributes["dtype"])
         exchange_lanes(room, op, out, whole[0], reduction, op.attributes["dtype"])
 
 

@@ -4,14 +4,14 @@ one is computed.
 Before: a body for one block. After: as many blocks as the chip has cores, each with loops over its part: those of a
 gang, or else parts of one axis of the grid, if they share it evenly. A grid that they do not share evenly
 keeps its longest axis, and its blocks the loops over the others. What is the
-same in all blocks is made in front of the loops: iotas, and rows and columns for element-wise operations.
+same in all blocks is made in front of the loops: iotas, and rows and columns of constants, or of what is loaded at one
+place.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
 
 from sley.runtime.tile.choices import Sides
@@ -66,25 +66,23 @@ def loop_over_blocks(function: Function, cut: Cut, order: Sequence[int] = (2, 1,
 
 
 def _alike(function: Function) -> list[Op]:
-    """Operations whose results are the same in all blocks: iotas, and rows and columns that are loaded, or made of such
-    rows, for element-wise operations."""
+    """Operations whose results are the same in all blocks: iotas; rows and columns that chains make of constants or of
+    what is loaded at one place, and these loads."""
     users = uses(function.body)
     places = {op.result for op in function.body.ops if op.name == "const"}
     stored = {op.operands[0] for op in function.body.walk() if op.name in STORES}
-    found: list[Op] = []
-    same: set[Value] = set()
+    same: dict[Value, Op] = {}
     for op in function.body.ops:
         if op.name == "load":
             array, *index = op.operands
             is_same = array not in stored and places.issuperset(index)
         else:
-            is_same = op.name == "chain" and same.issuperset(op.operands)
-        is_same = is_same and 1 in tile_shape(op.result) and all(map(partial(_reads, op.result), users.get(op.result, [])))
-        if is_same:
-            same.add(op.result)
-        if is_same or op.name == "iota":
-            found.append(op)
-    return found
+            is_same = op.name == "chain" and same.keys() >= set(op.operands)
+        if is_same and 1 in tile_shape(op.result) and all(_reads(op.result, user) for user in users.get(op.result, [])):
+            same[op.result] = op
+    made = set(same.values())
+    alone = [op for op in made if op.name == "load" and not made.issuperset(users.get(op.result, []))]
+    return [op for op in function.body.ops if op.name == "iota" or (op in made and op not in alone)]
 
 
 def _reads(value: Value, user: Op) -> bool:
