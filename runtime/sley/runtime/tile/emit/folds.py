@@ -37,7 +37,7 @@ def emit_fold(room: Room, op: Op) -> None:
     period = max(max(walk.halves) + 1 for walk in walks)
     names = ["a", *(name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used)]
     with ExitStack() as stack:
-        at = []
+        at: list[Any] = []
         for name, value, walk in zip(names, values, walks, strict=True):
             moves = name == "a" or (count > 1 and walk.offsets[-1] > 0)
             (register,) = stack.enter_context(k.scratch(name))

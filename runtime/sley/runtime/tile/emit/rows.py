@@ -46,7 +46,6 @@ class Walk:
             int(shape[0] > 1 or whole[0] == 1),
         )
 
-
     @classmethod
     def along_rows(cls, room: Room, value: TileValue, whole: tuple[int, int]) -> Walk:
         """The same where an instruction takes the N columns of one row after the other: rows have the place of

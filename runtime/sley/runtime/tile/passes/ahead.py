@@ -127,7 +127,8 @@ def _candidates(body: Block, config: ChipConfig) -> Iterator[frozenset[Op]]:
 def _chunks(op: Op, config: ChipConfig) -> int:
     """Instructions of the vector unit, or about as many."""
     if in_pairs(op, config) and op.attributes["axis"] == 1 and partials_of(op, config) > 1:
-        return 3 * (reduced_shape(op)[1] // config.array) // partials_of(op, config)
+        chunks: int = reduced_shape(op)[1] // config.array
+        return 3 * chunks // partials_of(op, config)
     if op.name in ("fold", "reduce"):
         return -(-reduced_shape(op)[1] // config.array) if op.attributes["axis"] == 1 else 0
     if op.name != "chain":
@@ -135,7 +136,8 @@ def _chunks(op: Op, config: ChipConfig) -> int:
     shape = op.attributes["shape"]
     tiles = [value for value in op.operands if isinstance(value.type, TileType)]
     if registers := op.attributes.get("registers"):
-        return (1 + len(registers)) * min(shape[0], -(-shape[1] // config.array))
+        instructions: int = min(shape[0], -(-shape[1] // config.array))
+        return (1 + len(registers)) * instructions
     return -(-shape[1] // config.array) if any(tile_shape(value) != shape for value in tiles) else 1
 
 

@@ -19,6 +19,7 @@ from sley.runtime.tile.passes.chains import SPLATS, in_scratchpad
 from sley.runtime.tile.types import TileType
 
 REGISTERS = (Operand.ROW2, Operand.ROW1, Operand.ROW0, Operand.ROW3)
+"""In the order in which they are taken."""
 STAGES = ("binary", "add", "multiply", "relu", "function", "multiply2", "binary2")
 OPERANDS = {"binary": "binary_operand", "binary2": "binary2_operand"}
 """Names of operands that are not those of their stages."""
@@ -81,7 +82,7 @@ def steps_of(op: Op) -> list[Step] | None:
     found = []
     for name in STAGES:
         code = getattr(stages, name)
-        if not code and name != "function" or code is None:
+        if code is None or (not code and name != "function"):
             continue
         operand = code if name in ("add", "multiply", "multiply2") else getattr(stages, OPERANDS.get(name, ""), None)
         kind = {"add": "binary", "binary2": "binary", "multiply2": "multiply"}.get(name, name)
@@ -125,9 +126,7 @@ def assign(a: Value, steps: Sequence[Step], shape: tuple[int, int], by_rows: boo
     return min(ways, key=lambda made: (len(made.registers), len(made.widened)), default=None)
 
 
-def _search(
-    a: Value, stages: Sequence[tuple[str, Step]], shape: tuple[int, int], by_rows: bool
-) -> Iterator[Assigned]:
+def _search(a: Value, stages: Sequence[tuple[str, Step]], shape: tuple[int, int], by_rows: bool) -> Iterator[Assigned]:
     """All ways."""
     starts = [(a, list(stages))]
     name, first = stages[0]
@@ -182,7 +181,7 @@ def _made(
     where = {place: (value, widened) for value, (place, widened) in places.items()}
     splats: list[int] = []
     fields: dict[str, Any] = {}
-    late: dict[str, Late] = {}
+    late: dict[str, Any] = {}
     for name, step in stages:
         if name == "relu":
             fields[name] = True
@@ -222,5 +221,3 @@ def _made(
     operands = [a, *(where[place][0] for place in _BC if place in where), *(where[place][0] for place in registers)]
     widened = tuple(value for value, (_, wide) in places.items() if wide)
     return Assigned(Chain(**fields, **late), tuple(operands), tuple(splats), registers, widened)
-
-

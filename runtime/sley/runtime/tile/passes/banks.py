@@ -45,7 +45,7 @@ def conflicts(
     repeated: Mapping[Op, Buffer],
     config: ChipConfig,
 ) -> Conflicts:
-    """``partials``: of reductions whose results are elsewhere. ``repeated``: columns that they read in place of others."""
+    """``partials``: of reductions whose results are elsewhere. ``repeated``: columns that they read in their place."""
     readers: dict[Unit, set[Buffer]] = defaultdict(set)
     writers: dict[Unit, set[Buffer]] = defaultdict(set)
     found: dict[Buffer, dict[Buffer, int]] = defaultdict(lambda: defaultdict(int))
