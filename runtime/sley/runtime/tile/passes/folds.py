@@ -1,8 +1,10 @@
 """Reductions take element-wise operations with them.
 
 Before: a ``reduce`` of what a chain makes for it alone. After: a ``fold``, which does both in one pass: the chain's
-last stage joins what it has with the result so far, along a row, or with a row register, along a column. Of rows whose
-elements are no multiple of N the last ones would be joined with what lies behind them, so they are left as they are.
+last stage joins what it has with the result so far, along a row, or with a row register, along a column. Results so far
+are in the accumulators, of which an instruction reads A and one more: if B is there, too, and A is not, they exchange
+their places. Of rows whose elements are no multiple of N the last ones would be joined with what lies behind them, so
+they are left as they are.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A tile of R rows and C columns takes ceil(C / N) chunks of R rows, of int8 where a lane holds two ceil(C / 2N): row r
 of chunk c holds elements c·N to c·N + N - 1 of row r. bf16 is in the scratchpad, fp32 and int32 are in the
 accumulators. A tile that is made in a loop has two slots, of which rounds take one in turn, if there is room; what a
-loop carries has one.
+loop carries has one. A column that a reduction of few rows reads for each chunk is there several times, if there is
+room, so that an instruction takes several chunks.
 """
 
 from __future__ import annotations
