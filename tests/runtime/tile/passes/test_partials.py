@@ -110,3 +110,12 @@ def test_products_with_a_constant(base: Device) -> None:
     (rounds,) = made.early.values()
     assert sorted(op.name for op in rounds.ahead) == ["dot", "load"]
     kernel_agrees(base, centred, arrays, grid=(3, 1, 1), rows=32)
+
+
+def test_products_do_not_fill_their_queue_before_what_their_loads_wait_for(base: Device) -> None:
+    """With one slot for a tile, its load waits for the vector unit, and a product ahead for the load: the sequencer
+    would hand on no instruction of the vector unit, as the product has more than a queue holds."""
+    arrays = of_rows(60, 1024)
+    made = prepared(centred, arrays, 3, rows=20)
+    assert [op.name for rounds in made.early.values() for op in rounds.ahead] == ["load"]
+    kernel_agrees(base, centred, arrays, grid=(3, 1, 1), rows=20)

@@ -182,12 +182,13 @@ def _follow(rounds: Rounds) -> bool:
 
 def _allowed(rounds: Rounds, placement: Placement) -> bool:
     """Whether nothing waits for what is issued behind it, but loads, which wait in a queue of their own, for what needs
-    none of the loads behind them; and whether operations of one unit that are issued in another order do not need
-    theirs."""
+    none of the loads behind them; they are further ahead than products, which wait for them, and fill their queue. And
+    whether operations of one unit that are issued in another order do not need theirs."""
     made = order(rounds, placement)
+    others = max((lead for op, lead in rounds.ahead.items() if op.name not in LOADS), default=0)
     for channel, signal, wait in made.pairs:
         apart = made.apart(channel, signal, wait)
-        loads = channel.waits is Unit.LOAD and rounds.depth(wait) > 0 and _needs_no_more(rounds, signal)
+        loads = channel.waits is Unit.LOAD and rounds.depth(wait) > others and _needs_no_more(rounds, signal)
         if apart < 0 or (apart == 0 and not loads and made.moment(signal) >= made.moment(wait)):
             return False
     uses = [(number, access) for number, op in enumerate(rounds.ops) for access in accesses(op, placement)]
