@@ -38,6 +38,15 @@ def spread_sums(x: Any, w: Any, out: Any) -> None:
 
 
 @tile.kernel
+def squares(x: Any, out: Any, rows: int = 16) -> None:
+    """By the sum of the squares of distances from the mean."""
+    place, size = (tile.block_id() * rows, 0), x.shape[1]
+    values = tile.load(x, place, (rows, size)).to(np.float32)
+    distances = values - values.sum(1) * (1 / size)
+    tile.store(out, place, (values * (distances * distances).sum(1)).to(out.dtype))
+
+
+@tile.kernel
 def centred(x: Any, out: Any, rows: int = 32) -> None:
     """The mean by the array, a product with ones, which are the same in all blocks."""
     place, size = (tile.block_id() * rows, 0), x.shape[1]
@@ -89,6 +98,22 @@ def test_no_slot_is_given_up_for_a_copy() -> None:
     made = prepared(softmax, of_rows(64, 1024), 4, rows=16)
     slots = sorted(buffer.slots for buffer in made.placement.buffers if buffer.rows == 1024)
     assert slots == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rows", "columns", "aside"),
+    [(BF16, 64, 256, 64), (BF16, 16, 1024, 64), (BF16, 32, 256, 0), (BF16, 64, 272, 0), (np.float32, 16, 256, 0)],
+)
+def test_results_that_are_put_aside(base: Device, kind: type, rows: int, columns: int, aside: int) -> None:
+    """Where a fold reads a column of the accumulators, half of its partial results end in the bank of the column."""
+    arrays = of_rows(2 * rows, columns, kind)
+    made = prepared(squares, arrays, 2, rows=rows)
+    assert [buffer.rows for buffer in made.placement.asides.values()] == [aside] * bool(aside)
+    bank = BASE.accumulator_rows // BASE.accumulator_banks
+    for op, buffer in made.placement.asides.items():
+        own = made.placement.of[op.result]
+        assert own.first // bank == (own.first + own.rows - 1) // bank != buffer.first // bank
+    kernel_agrees(base, squares, arrays, grid=(2, 1, 1), rows=rows)
 
 
 @pytest.mark.parametrize("columns", [48, 100])

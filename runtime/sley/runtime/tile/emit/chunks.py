@@ -174,8 +174,13 @@ def join_partials(
     room.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
     buffer, config = room.placement.partials.get(op, room.placement.of[op.result]), room.config
     bank = config.accumulator_rows // config.accumulator_banks
-    apart = partials > 4 and buffer.first // bank < (buffer.first + partials * rows // 2) // bank
-    places = [partial * rows for partial in range(partials)]
+    second = buffer.first + partials * rows // 2
+    if op in room.placement.asides:
+        second = room.placement.asides[op].first
+    apart = partials > 4 and buffer.first // bank != second // bank
+    half = partials // 2
+    places = [partial * rows for partial in range(half or 1)]
+    places += [second - buffer.first + partial * rows for partial in range(half)]
     with room.k.scratch("a b") as (a, b):
         while len(places) > 1:
             half = len(places) // 2

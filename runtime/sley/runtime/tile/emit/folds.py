@@ -19,6 +19,7 @@ from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import Walk, advance, for_chunks, read_as, write_splats
 from sley.runtime.tile.ir import Op, Value, tile_shape
 from sley.runtime.tile.operations import REDUCTIONS
+from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.folds import free_late
 from sley.runtime.tile.passes.partials import partials_of, repeated_column, together
 from sley.runtime.tile.types import TileType
@@ -96,22 +97,28 @@ def emit_fold(room: Room, op: Op) -> None:
         step = together(op, room.config, op in room.placement.repeated) if period == 1 else 1
         rows = step * whole[0]
 
-        def some(number: int, joins: bool) -> None:
+        def some(number: int, joins: bool, aside: Buffer | None = None) -> None:
             chunk = number * step
             rows_of_others()
             if joins:
                 room.parameters.set(Unit.VECTOR, **{f"{name}_row": out})
+            if aside is not None:
+                k.mov(out, aside.first)
             read = flags(chunk % period) | (own if joins else {})
             vector(at[0], out, rows, **read, chain=room.chain(joined if joins else stages))
             if chunk + step < count:
                 advance(room, walks, at, chunk, step)
-            if step < partials:
+            if step < partials and aside is None:
                 k.add(out, out, whole[0] * (step - partials if (chunk + step) % partials == 0 else step))
 
         first = partials // step
         for number in range(first):
             some(number, joins=False)
-        for_chunks(room, count // step - first, lcm(first, period), partial(some, joins=True))
+        aside = room.placement.asides.get(op) if first == 2 else None
+        more = count // step - first - (aside is not None)
+        for_chunks(room, more, lcm(first, period), partial(some, joins=True))
+        if aside is not None:
+            some(first + more, True, aside)
         partials_row(room, op, out)
         join_partials(room, op, out, whole[0], partials, reduction, op.attributes["dtype"])
         exchange_lanes(room, op, out, whole[0], reduction, op.attributes["dtype"])

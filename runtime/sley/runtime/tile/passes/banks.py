@@ -43,9 +43,11 @@ def conflicts(
     of: Mapping[Value, Buffer],
     partials: Mapping[Op, Buffer],
     repeated: Mapping[Op, Buffer],
+    asides: Mapping[Op, Buffer],
     config: ChipConfig,
 ) -> Conflicts:
-    """``partials``: of reductions whose results are elsewhere. ``repeated``: columns that they read in their place."""
+    """``partials``: of reductions whose results are elsewhere. ``repeated``: columns that they read in their place.
+    ``asides``: where half of the partial results are in the end."""
     readers: dict[Unit, set[Buffer]] = defaultdict(set)
     writers: dict[Unit, set[Buffer]] = defaultdict(set)
     found: dict[Buffer, dict[Buffer, int]] = defaultdict(lambda: defaultdict(int))
@@ -69,6 +71,8 @@ def conflicts(
             own = partials.get(op, of[op.result])
             for buffer in read:
                 add(buffer, own, TOGETHER)
+            if op in asides:
+                add(asides[op], own, TOGETHER)
             halved, cost = (read[0], TOGETHER) if in_pairs(op, config) else (own, BESIDE)
             within[halved] = max(halved.rows // 2, 1), cost
         readers[unit] |= set(read)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sley.abi.config import ChipConfig
+from sley.abi.types import ElementType
 from sley.abi.vector.operations import chunk_partials
 from sley.runtime.tile.ir import Op, Value, tile_shape, tile_type
 from sley.runtime.tile.passes.chains import in_scratchpad
@@ -68,3 +69,17 @@ def repeated_column(op: Op, config: ChipConfig) -> Value | None:
     if len(lines) != 1 or chunks == 1 or shape[0] >= LOW or tile_shape(lines[0]) != (shape[0], 1):
         return None
     return lines[0]
+
+
+def put_aside(op: Op, config: ChipConfig, repeated: bool) -> int:
+    """Rows of the second half of the partial results of a ``fold`` that reads a column of the accumulators. That is in
+    the other bank than all of these results, so that their joins would read one bank for both operands. 0 if there is
+    no such column, or instructions do not take half of the results in turn, or few rows."""
+    if op.name != "fold" or op.attributes["axis"] == 0:
+        return 0
+    types = [value.type for value in op.operands if isinstance(value.type, TileType)]
+    columns = [type for type in types if type.shape[1] == 1 and not in_scratchpad(type.dtype)]
+    partials, (rows, width) = partials_of(op, config), op.attributes["shape"]
+    step, chunks = together(op, config, repeated), -(-width // config.array)
+    in_turn = 2 * step == partials and chunks % partials == 0 and chunks >= 2 * partials and step * rows >= LOW
+    return step * rows if columns and in_turn and all(type.dtype is not ElementType.INT8 for type in types) else 0

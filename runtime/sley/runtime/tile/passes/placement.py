@@ -20,7 +20,7 @@ from sley.runtime.tile.operations import UNITS, RoomError
 from sley.runtime.tile.passes.banks import conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.chains import in_scratchpad
-from sley.runtime.tile.passes.partials import partials_of, repeated_column, together
+from sley.runtime.tile.passes.partials import partials_of, put_aside, repeated_column, together
 from sley.runtime.tile.passes.products import interleaved, ragged
 from sley.runtime.tile.passes.regions import transposed
 from sley.runtime.tile.passes.reuse import Reuse
@@ -33,7 +33,8 @@ class Placement:
     """All buffers of a function, and which each tile is in. ``weights``: tiles of int8 whose rows are interleaved.
     ``ragged``: those whose last lanes must be cleared. ``partials``: where partial results of reductions are whose
     results are in the scratchpad; others are in the rows of their results. ``repeated``: columns of operations that are
-    there several times, for several chunks at a time."""
+    there several times, for several chunks at a time. ``asides``: where the second half of the partial results of a
+    ``fold`` is at its end, so that joins read two banks."""
 
     buffers: list[Buffer]
     of: dict[Value, Buffer]
@@ -41,6 +42,7 @@ class Placement:
     ragged: frozenset[Value] = frozenset()
     partials: dict[Op, Buffer] = field(default_factory=dict)
     repeated: dict[Op, Buffer] = field(default_factory=dict)
+    asides: dict[Op, Buffer] = field(default_factory=dict)
 
     def in_one_bank(self, a: Value, b: Value, config: ChipConfig) -> bool:
         """Whether rows of two tiles are read from one bank, at two cycles for both."""
@@ -73,7 +75,7 @@ def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placemen
     shared = _shared(function.body, placement)
     choose_slots(placement.buffers, shared, _depths(function.body), dict(memories), slots)
     _repeat(function.body, placement, dict(memories), config)
-    costs = conflicts(function.body, placement.of, placement.partials, placement.repeated, config)
+    costs = conflicts(function.body, placement.of, placement.partials, placement.repeated, placement.asides, config)
     banks = {Space.SCRATCHPAD: config.scratchpad_banks, Space.ACCUMULATOR: config.accumulator_banks}
     for space, rows in memories:
         place_in_banks([b for b in placement.buffers if b.space is space], rows, banks[space], costs)
@@ -100,14 +102,19 @@ def _repeat(block: Block, placement: Placement, rows: dict[Space, int], config: 
     left = {space: rows[space] - sum(b.all_rows for b in placement.buffers if b.space is space) for space in rows}
     for op in block.walk():
         column = repeated_column(op, config)
-        if column is None:
-            continue
-        one = placement.of[column]
-        count = tile_shape(column)[0] * together(op, config, repeated=True)
-        if count <= left[one.space]:
-            placement.repeated[op] = Buffer(one.space, tile_shape(column), count, one.loop, op.line)
-            placement.buffers.append(placement.repeated[op])
-            left[one.space] -= count
+        if column is not None:
+            one = placement.of[column]
+            count = tile_shape(column)[0] * together(op, config, repeated=True)
+            if count <= left[one.space]:
+                placement.repeated[op] = Buffer(one.space, tile_shape(column), count, one.loop, op.line)
+                placement.buffers.append(placement.repeated[op])
+                left[one.space] -= count
+        half = put_aside(op, config, op in placement.repeated)
+        if half and half <= left[Space.ACCUMULATOR]:
+            loop = placement.of[op.result].loop
+            placement.asides[op] = Buffer(Space.ACCUMULATOR, tile_shape(op.result), half, loop, op.line)
+            placement.buffers.append(placement.asides[op])
+            left[Space.ACCUMULATOR] -= half
 
 
 def _depths(block: Block, depth: int = 0) -> dict[Op, int]:
