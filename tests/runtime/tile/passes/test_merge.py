@@ -39,6 +39,12 @@ def sums_of_three(x: Any, y: Any, z: Any, out: Any) -> None:
 
 
 @tile.kernel
+def with_numbers(x: Any, y: Any, z: Any, out: Any) -> None:
+    a, b, c = (tile.load(value, (0, 0), value.shape) for value in (x, y, z))
+    tile.store(out, (0, 0), tile.maximum((a.to(np.float32) - b) * 0.5 * c + 3.0, 0.25))
+
+
+@tile.kernel
 def running(x: Any, out: Any, sums: Any) -> None:
     """Each block adds to what the one before has left."""
     a, so_far = tile.load(x, (tile.block_id() * 16, 0), (16, 64)), tile.load(sums, (0, 0), (1, 64)) + 1.0
@@ -118,6 +124,17 @@ def test_operands(base: Device, kinds: tuple[type, ...], shapes: tuple[tuple[int
     arrays["out"] = np.zeros(shapes[0], np.float32)
     assert len(chains(sums_of_three, arrays, *shapes[0])) == count
     kernel_agrees(base, sums_of_three, arrays)
+
+
+@pytest.mark.parametrize("shapes", [((16, 64), (16, 1), (16, 1)), ((64, 64), (1, 64), (64, 64))])
+def test_numbers(base: Device, shapes: tuple[tuple[int, int], ...]) -> None:
+    """Those of both chains are in one; a stage that none is left for stays behind."""
+    kinds = (BF16, np.float32, np.float32)
+    arrays = {name: values(kind, *shape) for name, kind, shape in zip("xyz", kinds, shapes, strict=True)}
+    arrays["out"] = np.zeros(shapes[0], np.float32)
+    first, *_ = chains(with_numbers, arrays, *shapes[0])
+    assert len(first.attributes["splats"]) == 2
+    kernel_agrees(base, with_numbers, arrays)
 
 
 def assigned(by_rows: bool, *shapes: tuple[ElementType, tuple[int, int]]) -> Assigned | None:
