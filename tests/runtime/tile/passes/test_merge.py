@@ -45,6 +45,22 @@ def with_numbers(x: Any, y: Any, z: Any, out: Any) -> None:
 
 
 @tile.kernel
+def by_itself(x: Any, y: Any, z: Any, out: Any) -> None:
+    """What the first chain makes is the first operand of the second one, and a later one."""
+    a, b, c = (tile.load(value, (0, 0), value.shape) for value in (x, y, z))
+    distances = (a.to(np.float32) - b) * b
+    tile.store(out, (0, 0), tile.exp2(distances + c) * distances)
+
+
+@tile.kernel
+def twice(x: Any, y: Any, out: Any) -> None:
+    """A row as it is, beside another tile, and what is made of it."""
+    place = tile.block_id() * 16, 0
+    a, b = tile.load(x, place, (16, 64)), tile.load(y, (0, 0), (1, 64)).to(np.float32)
+    tile.store(out, place, (a * b + tile.exp(b)).to(out.dtype))
+
+
+@tile.kernel
 def running(x: Any, out: Any, sums: Any) -> None:
     """Each block adds to what the one before has left."""
     a, so_far = tile.load(x, (tile.block_id() * 16, 0), (16, 64)), tile.load(sums, (0, 0), (1, 64)) + 1.0
@@ -199,3 +215,15 @@ def test_rows_that_the_kernel_stores_are_loaded_again(base: Device) -> None:
     """What one block stores, the next one may load."""
     arrays = {"x": values(BF16, 32, 64), "out": np.zeros((32, 64), BF16), "sums": values(BF16, 1, 64)}
     kernel_agrees(base, running, arrays, grid=(2, 1, 1))
+
+
+def test_rows_that_others_use_too(base: Device) -> None:
+    """What is made of a row is made in front of the loop, so the row is there, too, for all who use it."""
+    arrays = {"x": values(BF16, 32, 64), "y": values(BF16, 1, 64), "out": np.zeros((32, 64), BF16)}
+    kernel_agrees(base, twice, arrays, grid=(2, 1, 1))
+
+
+def test_operands_that_come_again(base: Device) -> None:
+    shapes, kinds = ((16, 64), (16, 1), (16, 64)), (BF16, np.float32, np.float32)
+    arrays = {name: values(kind, *shape) for name, kind, shape in zip("xyz", kinds, shapes, strict=True)}
+    kernel_agrees(base, by_itself, {**arrays, "out": np.zeros(shapes[0], np.float32)})

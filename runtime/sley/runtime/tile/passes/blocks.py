@@ -81,7 +81,7 @@ def _alike(function: Function) -> list[Op]:
         if is_same and 1 in tile_shape(op.result) and all(_reads(op.result, user) for user in users.get(op.result, [])):
             same[op.result] = op
     made = set(same.values())
-    alone = [op for op in made if op.name == "load" and not made.issuperset(users.get(op.result, []))]
+    alone = [op for op in made if op.name == "load" and made.isdisjoint(users.get(op.result, []))]
     return [op for op in function.body.ops if op.name == "iota" or (op in made and op not in alone)]
 
 

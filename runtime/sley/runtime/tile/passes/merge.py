@@ -62,8 +62,8 @@ def _merge(block: Block, op: Op, before: Sequence[Op], lanes: int) -> None:
     best: tuple[int, Assigned] | None = None
     for number, maker in enumerate(before):
         more = steps_of(maker)
-        if steps is None or more is None:
-            break
+        if steps is None or more is None or any(step.source is maker.result for step in steps):
+            break  # a later stage takes the operand, too
         steps = more + steps
         by_columns = all(map(_by_columns, (op, *before[: number + 1])))
         found = _assigned(maker.operands[0], steps, op.attributes["shape"], number + 1, by_columns, lanes)
