@@ -51,6 +51,14 @@ def softmax(x: Any, out: Any) -> None:
 
 
 @tile.kernel
+def layer_norm(x: Any, scale: Any, out: Any) -> None:
+    values = tile.load(x, (tile.block_id() * 64, 0), (64, 256))
+    centred = values - values.sum(1) * (1 / 256)
+    factor = tile.rsqrt((centred * centred).sum(1) * (1 / 256) + 1e-5)
+    tile.store(out, (tile.block_id() * 64, 0), (centred * factor * tile.load(scale, (0, 0), (1, 256))).to(out.dtype))
+
+
+@tile.kernel
 def scores(q: Any, k: Any, out: Any) -> None:
     a, b = tile.load(q, (0, 0), (16, 32)), tile.load(k, (0, 0), (16, 32))
     tile.store(out, (0, 0), (tile.dot(a, b.T, tile.zeros((16, 16))) * 0.25).to(out.dtype))
@@ -153,6 +161,11 @@ EXAMPLES: dict[str, Example] = {
     "masks": Example(causal, _SQUARE),
     "chains": _SOFTMAX,
     "folds": _SOFTMAX,
+    "merge": Example(
+        layer_norm,
+        {"x": array(BF16, 128, 256), "scale": array(BF16, 1, 256), "out": array(BF16, 128, 256)},
+        (2, 1, 1),
+    ),
     "narrow": _SOFTMAX,
     "carry": Example(ends, {"x": array(FP32, 16, 64), "out": array(FP32, 16, 16)}),
     "zeros": _PRODUCT,

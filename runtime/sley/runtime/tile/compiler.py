@@ -29,6 +29,7 @@ from sley.runtime.tile.passes.folds import fold_chains
 from sley.runtime.tile.passes.gangs import gang, share_of
 from sley.runtime.tile.passes.invariants import hoist_invariants
 from sley.runtime.tile.passes.masks import form_masks
+from sley.runtime.tile.passes.merge import merge_chains
 from sley.runtime.tile.passes.narrow import narrow_results
 from sley.runtime.tile.passes.order import Early, Order, OrderError, orders
 from sley.runtime.tile.passes.placement import Placement, has_room, place
@@ -57,10 +58,11 @@ PASSES: dict[str, Callable[..., None]] = {
     "masks": form_masks,
     "chains": form_chains,
     "folds": fold_chains,
+    "merge": merge_chains,
     "narrow": narrow_results,
     "carry": keep_in_place,
 }
-FOR_LANES = ("folds",)
+FOR_LANES = ("folds", "merge")
 """Passes that take N of the chip."""
 DUMP = "SLEY_DUMP"
 """The environment variable with the names of passes to print behind, separated by commas, or ``all``."""

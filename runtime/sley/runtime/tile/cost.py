@@ -24,7 +24,7 @@ from sley.runtime.tile.passes.ahead import products
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.gangs import share_of, sharers
 from sley.runtime.tile.passes.order import Early, accesses
-from sley.runtime.tile.passes.partials import in_pairs, partials_of
+from sley.runtime.tile.passes.partials import in_pairs, partials_of, together
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, transposed
 from sley.runtime.tile.passes.rounds import Rounds, Segment, rounds_of
@@ -38,6 +38,7 @@ ACKNOWLEDGED = 60  # the last beat of a store to its signal
 HANDOVER = 12  # a signal to the first row of who waits
 FURTHER = 2  # one more instruction of the vector unit like the one before it
 LANES = 20  # through the lanes, without functions
+VROW = 7  # one row register
 DRAINED = 14  # from an instruction to the next one that is of another kind, or joined with it
 ADDED = 8  # and through an adder of fp32 in them
 GAP, CORES_GAP = 1, 1.6  # a run that does not continue the one before; of one core, or where several take turns
@@ -249,6 +250,11 @@ class _Cost:
         rows = ceil(shape[0] * count * self.config.row_parts * (1 + twice))
         latency = LANES + ADDED * sum(stage in ADDER_OPS for stage in (stages.binary, stages.binary2))
         latency += ADDED * bool(stages.add) + (FP32_FUNCTION if stages.function is not None else 0)
+        registers = len(op.attributes.get("registers", ()))
+        if registers:
+            instructions = count if tile_shape(operands[-1])[0] == 1 else shape[0]
+            each = latency + FURTHER + VROW * registers
+            return rows + instructions * each, CHAIN + instructions * (CHUNK + 2 * registers), HANDOVER
         instructions = CHAIN + (CHUNK * count if apart else 0)
         return rows + latency + (FURTHER * (count - 1) if apart else 0), instructions, HANDOVER
 
@@ -264,9 +270,9 @@ class _Cost:
         room = self.placement.partials.get(op, self.placement.of[op.result])
         if pairs:
             count = -(-count // 2)
-        step = partials if pairs else max(partials // 2, 1)
+        step = max(partials // 2, 1)
         twice = self.placement.in_banks_of(self.placement.of[source], room, self.config)
-        cycles = ceil(self._joined(count, rows * parts, step, 1 if pairs else 2, latency) * (1 + twice))
+        cycles = ceil(self._joined(count, rows * parts, step, min(partials, 2) if pairs else 2, latency) * (1 + twice))
         ends, instructions = self._ends(rows * parts, partials, latency)
         return cycles + latency + ends, REDUCE + CHAIN * (count // step) + instructions, HANDOVER
 
@@ -274,7 +280,7 @@ class _Cost:
         """Chunks that go to partial results, ``step`` of them an instruction; each needs what the one ``apart``
         instructions before has written."""
         instructions = -(-count // step)
-        waits = instructions if apart == 1 else instructions // apart if step * rows < latency else 0
+        waits = max(instructions // apart - 1, 0) if apart == 1 or step * rows < latency else 0
         return count * rows + waits * latency + instructions
 
     def _ends(self, rows: int, partials: int, latency: int) -> tuple[int, int]:
@@ -290,9 +296,10 @@ class _Cost:
         if op.attributes["axis"] == 0:
             return count * (rows + 43 + through + DRAINED + ADDED), REDUCE + count * (CHUNK + 2), HANDOVER
         partials = partials_of(op, self.config)
-        whole = all(tile_shape(v) == op.attributes["shape"] for v in op.operands if isinstance(v.type, TileType))
-        step = max(partials // 2, 1) if whole and count % partials == 0 else 1
-        cycles = self._joined(count, rows, step, partials // step, through)
+        repeated = self.placement.repeated.get(op)
+        step = together(op, self.config, repeated is not None)
+        copies = LANES + repeated.rows if repeated is not None else 0
+        cycles = copies + self._joined(count, rows, step, partials // step, through)
         ends, instructions = self._ends(rows, partials, DRAINED + ADDED)
         return cycles + 2 * through + ends, REDUCE + (CHUNK + 2) * (count // step) + instructions, HANDOVER
 

@@ -7,7 +7,7 @@ vector unit and the array do with them comes from whoever defines it, the golden
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.metadata import entry_points
 from itertools import product
@@ -48,6 +48,7 @@ class Arithmetic(Protocol):
         shape: tuple[int, int],
         computed: ElementType,
         to: ElementType,
+        registers: Sequence[int] = (),
     ) -> Bits: ...
 
 
@@ -266,4 +267,5 @@ class _Block:
             splats[slot] = number & 0xFFFFFFFF
         iota = (numbers[-1], *attributes["iota"]) if attributes["iota"] else (0, 0, 0)
         stages, computed, dtype = (attributes[name] for name in ("stages", "computed", "dtype"))
-        return self.golden.chain(stages, operands, splats, iota, attributes["shape"], computed, dtype)
+        registers = attributes.get("registers", ())
+        return self.golden.chain(stages, operands, splats, iota, attributes["shape"], computed, dtype, registers)

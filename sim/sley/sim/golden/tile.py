@@ -2,6 +2,7 @@
 ``sley.arithmetic``).
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -92,15 +93,21 @@ class GoldenTiles:
         shape: tuple[int, int],
         computed: ElementType,
         to: ElementType,
+        registers: Sequence[int] = (),
     ) -> Bits:
-        """What an instruction with a chain writes; ``operands`` are A, and those of B and C that it reads."""
+        """What an instruction with a chain writes; ``operands`` are A, those of B and C that it reads, and those that
+        are in row ``registers``."""
         words = [np.ascontiguousarray(self.cast(x, dtype, computed) if dtype in NARROW else x) for x, dtype in operands]
         a, *others = words or [np.zeros(shape, np.uint32)]
         b = others.pop(0) if chain.uses_b else None
         c = others.pop(0) if chain.uses_c else None
-        registers = RowRegisters(a.shape[1])
+        held = RowRegisters(a.shape[1])
+        if registers:
+            held.rows = np.zeros((4, *a.shape), np.uint32)
+            for register, row in zip(registers, others, strict=True):
+                held.rows[register] = row
         inputs = ChainInputs(a, b, c, tuple([*splats, 0, 0, 0, 0][:4]), iota, 0)
-        x, is_float = chain_rows(chain, inputs, registers, dtype=computed, out=to)
+        x, is_float = chain_rows(chain, inputs, held, dtype=computed, out=to)
         return _bits(convert(x, is_float, to))
 
 

@@ -39,7 +39,9 @@ def test_operands_of_a_product_are_apart() -> None:
     function = parse(PRODUCT)
     values = {value.name or number: value for number, op in enumerate(function.body.ops) for value in op.results}
     a, b, sums = buffer(256), buffer(256), buffer(256, space=Space.ACCUMULATOR)
-    costs = conflicts(function.body, {values[1]: a, values[2]: b, values[3]: sums, values[4]: sums}, {}, preset("base"))
+    costs = conflicts(
+        function.body, {values[1]: a, values[2]: b, values[3]: sums, values[4]: sums}, {}, {}, {}, preset("base")
+    )
     assert costs.between[a][b] == TOGETHER
     assert sums not in costs.between
     place_in_banks([a, b], 1024, 2, costs)

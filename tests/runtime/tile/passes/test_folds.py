@@ -89,11 +89,11 @@ def test_squares(base: Device, kind: type, shape: tuple[int, int], axis: int) ->
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize(
     ("first", "second", "folds"),
-    [(BF16, BF16, True), (BF16, np.float32, False), (np.int32, np.int32, False)],
+    [(BF16, BF16, True), (BF16, np.float32, True), (np.float32, np.float32, False), (np.int32, np.int32, False)],
 )
 @pytest.mark.parametrize("columns", [48, 1])
 def test_two_operands(base: Device, first: type, second: type, folds: bool, columns: int, axis: int) -> None:
-    """Where the second one is in the accumulators, as sums so far are, an instruction cannot read both."""
+    """One of them in the accumulators is read by A, and sums so far by C; two leave no port for these."""
     arrays = {
         "x": values(first, 19, 48),
         "y": values(second, 19, columns),

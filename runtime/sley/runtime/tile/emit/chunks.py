@@ -41,7 +41,7 @@ def reduce_chunks(room: Room, op: Op, reduction: Reduction, dtype: ElementType) 
             written = min(partials, whole)
         if rest:
             chunks.one(whole % partials, joined=whole % partials < written, columns=rest)
-        join_partials(room, out, rows, partials, reduction, dtype)
+        join_partials(room, op, out, rows, partials, reduction, dtype)
         exchange_lanes(room, op, out, rows, reduction, dtype)
 
 
@@ -117,8 +117,9 @@ class _Chunks:
             k.sub(self.out, self.out, step * self.rows)
 
     def pairs(self, half: int, partials: int) -> None:
-        """Chunks i and i + ``half`` at a time: one read port for each of them, and one for what is so far."""
-        k, step = self.k, partials * self.rows
+        """Chunks i and i + ``half`` at a time: one read port for each of them, and one for what is so far. Of several
+        partials an instruction takes half, so that the next one needs the other half."""
+        k, step, alternate = self.k, max(partials // 2, 1), partials > 1
         both = Chain(binary=self.join, binary_operand=Operand.B)
         more = replace(both, binary2=self.join, binary2_operand=Operand.LATE0, late0=Late.C, c_type=ElementType.INT8)
         read = partial(self.read, b_space=self.space, b_type=self.type)
@@ -126,19 +127,25 @@ class _Chunks:
         with k.scratch("b") as (b,):
             k.add(b, self.a, half * self.rows)
             self.room.parameters.set(Unit.VECTOR, b_row=b)
-            read(self.a, self.out, step, chain=self.room.chain(both))
+            read(self.a, self.out, partials * self.rows, chain=self.room.chain(both))
+            k.add(self.a, self.a, partials * self.rows)
+            k.add(b, b, partials * self.rows)
 
-            def body(count: int) -> None:
-                k.add(self.a, self.a, step)
-                k.add(b, b, step)
-                self.room.parameters.set(Unit.VECTOR, b_row=b)
-                read(self.a, self.out, count * self.rows, chain=self.room.chain(more))
+            def body(number: int, chunks: int = step) -> None:
+                self.room.parameters.set(Unit.VECTOR, b_row=b, **({"c_row": self.out} if alternate else {}))
+                read(self.a, self.out, chunks * self.rows, chain=self.room.chain(more))
+                k.add(self.a, self.a, chunks * self.rows)
+                k.add(b, b, chunks * self.rows)
+                if alternate:
+                    k.add(self.out, self.out, step * self.rows * (-1 if number % 2 else 1))
 
-            for_chunks(self.room, half // partials - 1, 1, lambda _: body(partials))
-            if half % partials:
-                body(half % partials)
-            last = half % partials or partials
-            k.add(self.a, b, last * self.rows)
+            whole, left = divmod(half - partials, step)
+            for_chunks(self.room, whole, 1 + alternate, body)
+            if left:
+                body(whole, left)
+            if alternate and (whole + bool(left)) % 2:
+                k.sub(self.out, self.out, step * self.rows)
+            k.mov(self.a, b)
 
     def one(self, place: int, joined: bool, columns: int = 0) -> None:
         """The next chunk to the partial at ``place``; ``joined``: with what is there already. ``columns``: how many it
@@ -158,16 +165,32 @@ class _Chunks:
             k.add(self.a, self.a, self.rows)
 
 
-def join_partials(room: Room, at: Register, rows: int, partials: int, reduction: Reduction, dtype: ElementType) -> None:
-    """Partial i with i + half of them, until there is one."""
+def join_partials(
+    room: Room, op: Op, at: Register, rows: int, partials: int, reduction: Reduction, dtype: ElementType
+) -> None:
+    """Partial i with i + half of them, until there is one. If halves of the partials are in two banks, so that a join
+    reads both, what comes first of the next joins goes where the first ones were, the others to the second ones."""
     joined = Chain(binary=JOIN[reduction], binary_operand=Operand.B)
     room.parameters.set(Unit.VECTOR, a_stride=1, b_stride=1, out_stride=1)
-    while partials > 1:
-        partials //= 2
-        with room.k.scratch("b") as (b,):
-            room.k.add(b, at, partials * rows)
-            room.parameters.set(Unit.VECTOR, b_row=b)
-        room.k.vector(at, at, partials * rows, dtype=dtype, out=dtype, chain=room.chain(joined))
+    buffer, config = room.placement.partials.get(op, room.placement.of[op.result]), room.config
+    bank = config.accumulator_rows // config.accumulator_banks
+    second = buffer.first + partials * rows // 2
+    if op in room.placement.asides:
+        second = room.placement.asides[op].first
+    apart = partials > 4 and buffer.first // bank != second // bank
+    half = partials // 2
+    places = [partial * rows for partial in range(half or 1)]
+    places += [second - buffer.first + partial * rows for partial in range(half)]
+    with room.k.scratch("a b") as (a, b):
+        while len(places) > 1:
+            half = len(places) // 2
+            some = max(half // 2, 1) if apart else half
+            for first in range(0, half, some):
+                room.k.add(a, at, places[first])
+                room.k.add(b, at, places[half + first])
+                room.parameters.set(Unit.VECTOR, b_row=b)
+                room.k.vector(a, b if first else a, some * rows, dtype=dtype, out=dtype, chain=room.chain(joined))
+            places = [*places[:some], *places[half + some :]] if some < half else places[:half]
 
 
 def exchange_lanes(room: Room, op: Op, at: Register, rows: int, reduction: Reduction, dtype: ElementType) -> None:

@@ -17,10 +17,11 @@ from sley.runtime.tile.emit.chunks import exchange_lanes, join_partials, partial
 from sley.runtime.tile.emit.reductions import FOLDED
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.emit.rows import Walk, advance, for_chunks, read_as, write_splats
-from sley.runtime.tile.ir import Op
+from sley.runtime.tile.ir import Op, Value, tile_shape
 from sley.runtime.tile.operations import REDUCTIONS
+from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.folds import free_late
-from sley.runtime.tile.passes.partials import partials_of
+from sley.runtime.tile.passes.partials import partials_of, repeated_column, together
 from sley.runtime.tile.types import TileType
 
 
@@ -33,14 +34,19 @@ def emit_fold(room: Room, op: Op) -> None:
     values = [value for value in op.operands if isinstance(value.type, TileType)]
     count = -(-whole[1] // room.config.array)
     walks = [Walk.of(room, value, whole) for value in values]
+    repeats = _repeat(room, op)
     period = max(max(walk.halves) + 1 for walk in walks)
     names = ["a", *(name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used)]
     with ExitStack() as stack:
-        at = []
+        at: list[Any] = []
         for name, value, walk in zip(names, values, walks, strict=True):
             moves = name == "a" or (count > 1 and walk.offsets[-1] > 0)
             (register,) = stack.enter_context(k.scratch(name))
-            at.append(room.row(value, register) if moves else room.place(value, register))
+            if value is repeats:
+                at.append(register)
+                k.mov(register, room.placement.repeated[op].first)
+            else:
+                at.append(room.row(value, register) if moves else room.place(value, register))
             room.parameters.set(Unit.VECTOR, **{f"{name}_stride": walk.step})
             if name != "a" and not (moves and count > 1):
                 room.parameters.set(Unit.VECTOR, **{f"{name}_row": at[-1]})
@@ -88,26 +94,54 @@ def emit_fold(room: Room, op: Op) -> None:
         room.parameters.set(Unit.VECTOR, **{f"{name}_stride": 1})
         own = {"b_space": Space.ACCUMULATOR, "b_type": ElementType.INT8} if source is Late.B else {}
         partials = partials_of(op, room.config)
-        whole_tiles = all(walk.step and walk.offsets[-1] for walk in walks) and period == 1
-        step = max(partials // 2, 1) if whole_tiles and count % partials == 0 else 1  # chunks of an instruction
+        step = together(op, room.config, op in room.placement.repeated) if period == 1 else 1
         rows = step * whole[0]
 
-        def some(number: int, joins: bool) -> None:
+        def some(number: int, joins: bool, aside: Buffer | None = None) -> None:
             chunk = number * step
             rows_of_others()
             if joins:
                 room.parameters.set(Unit.VECTOR, **{f"{name}_row": out})
+            if aside is not None:
+                k.mov(out, aside.first)
             read = flags(chunk % period) | (own if joins else {})
             vector(at[0], out, rows, **read, chain=room.chain(joined if joins else stages))
             if chunk + step < count:
                 advance(room, walks, at, chunk, step)
-            if step < partials:
+            if step < partials and aside is None:
                 k.add(out, out, whole[0] * (step - partials if (chunk + step) % partials == 0 else step))
 
         first = partials // step
         for number in range(first):
             some(number, joins=False)
-        for_chunks(room, count // step - first, lcm(first, period), partial(some, joins=True))
+        aside = room.placement.asides.get(op) if first == 2 else None
+        more = count // step - first - (aside is not None)
+        for_chunks(room, more, lcm(first, period), partial(some, joins=True))
+        if aside is not None:
+            some(first + more, True, aside)
         partials_row(room, op, out)
-        join_partials(room, out, whole[0], partials, reduction, op.attributes["dtype"])
+        join_partials(room, op, out, whole[0], partials, reduction, op.attributes["dtype"])
         exchange_lanes(room, op, out, whole[0], reduction, op.attributes["dtype"])
+
+
+def _repeat(room: Room, op: Op) -> Value | None:
+    """Writes the column that is read for several chunks at a time, once for each of them; which operand it is."""
+    buffer, column = room.placement.repeated.get(op), repeated_column(op, room.config)
+    if buffer is None or column is None:
+        return None
+    rows = tile_shape(column)[0]
+    space, type = read_as(room, column)
+    out = type if space is Space.SCRATCHPAD else ElementType.INT32
+    dtype = ElementType.FP32 if space is Space.SCRATCHPAD else ElementType.INT32
+    room.parameters.set(Unit.VECTOR, a_stride=1, out_stride=1)
+    copied = partial(room.k.vector, dtype=dtype, out=out, a_space=space, a_type=type)
+    with room.k.scratch("column copy") as (at, to):
+        room.row(column, at)
+        room.k.mov(to, buffer.first)
+
+        def copy(number: int) -> None:
+            copied(at, to, rows, chain=room.chain(Chain()))
+            room.k.add(to, to, rows)
+
+        for_chunks(room, buffer.rows // rows, 1, copy)
+    return column

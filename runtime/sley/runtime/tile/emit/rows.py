@@ -46,6 +46,21 @@ class Walk:
             int(shape[0] > 1 or whole[0] == 1),
         )
 
+    @classmethod
+    def along_rows(cls, room: Room, value: TileValue, whole: tuple[int, int]) -> Walk:
+        """The same where an instruction takes the N columns of one row after the other: rows have the place of
+        chunks."""
+        rows, columns = tile_shape(value)
+        many = whole[0] + 1
+        offsets = tuple(range(many)) if rows > 1 else (0,) * many
+        return cls(offsets, (0,) * many, rows if columns > 1 else 0)
+
+
+def held_operands(op: Op) -> list[TileValue]:
+    """Those of a chain that are in row registers: its last tiles."""
+    tiles = [value for value in op.operands if isinstance(value.type, TileType)]
+    return tiles[len(tiles) - len(op.attributes.get("registers", ())) :]
+
 
 def for_chunks(room: Room, count: int, period: int, body: Callable[[int], None]) -> None:
     """Does ``body(chunk)`` for each chunk, in a hardware loop if there are enough; it advances its registers itself.
@@ -73,9 +88,14 @@ def emit_chain(room: Room, op: Op) -> None:
     rows = whole[0]
     if all(tile_shape(value) == whole for value in values) and period == 1 and not op.attributes["iota"]:
         rows, count = rows * count, 1
-    names = ["a", *(name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used), "out"]
-    held = dict[str, VectorRow]()
-    if plain is None:
+    if any(tile_shape(value)[1] == 1 < whole[1] for value in held_operands(op)):
+        walks = [Walk.along_rows(room, value, whole) for value in (*values, op.result)]
+        rows, count = count, rows
+    names = ["a", *(name for name, used in (("b", stages.uses_b), ("c", stages.uses_c)) if used)]
+    registers = {f"row{number}": VectorRow(number) for number in op.attributes.get("registers", ())}
+    names += [*registers, "out"]
+    held = dict(registers)
+    if plain is None and not held:
         stages, held = hold_rows(room, stages, dict(zip(names, values, strict=False)), whole[0])
     with ExitStack() as stack:
         base: Value | None = None
@@ -87,7 +107,8 @@ def emit_chain(room: Room, op: Op) -> None:
             moves = name in ("a", "out", *held) or (count > 1 and walk.offsets[-1] > 0)
             (register,) = stack.enter_context(k.scratch(name))
             at.append(room.row(value, register) if moves else room.place(value, register))
-            room.parameters.set(Unit.VECTOR, **{f"{name}_stride": walk.step})
+            if name not in registers:
+                room.parameters.set(Unit.VECTOR, **{f"{name}_stride": walk.step})
             if name in ("b", "c") and name not in held and not (moves and count > 1):
                 room.parameters.set(Unit.VECTOR, **{f"{name}_row": at[-1]})
 

@@ -21,7 +21,7 @@ from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_ty
 from sley.runtime.tile.operations import LOADS, UNITS
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.order import Early, accesses, order
-from sley.runtime.tile.passes.partials import reduced_shape
+from sley.runtime.tile.passes.partials import in_pairs, partials_of, reduced_shape
 from sley.runtime.tile.passes.placement import Placement
 from sley.runtime.tile.passes.rounds import Rounds, Turn, joined, rounds_of
 from sley.runtime.tile.types import INDEX, TileType
@@ -116,19 +116,28 @@ def _candidates(body: Block, config: ChipConfig) -> Iterator[frozenset[Op]]:
         yield frozenset((*loads, *first))
     reduces = any(op.name in ("fold", "reduce") for op in body.ops)
     of_products = sum(products(op, config) for op in dots) * 2
-    of_rows = sum(_chunks(op, config) for op in body.ops) if reduces and not dots else 0
+    of_rows = sum(_chunks(op, config) for op in body.ops) if reduces else 0
+    if first and of_rows > config.unit_queue:
+        yield frozenset((*loads, *first))
+    of_rows = 0 if dots else of_rows
     if of_products > config.unit_queue // 2 or of_rows > config.unit_queue:
         yield frozenset(loads)
 
 
 def _chunks(op: Op, config: ChipConfig) -> int:
     """Instructions of the vector unit, or about as many."""
+    if in_pairs(op, config) and op.attributes["axis"] == 1 and partials_of(op, config) > 1:
+        chunks: int = reduced_shape(op)[1] // config.array
+        return 3 * chunks // partials_of(op, config)
     if op.name in ("fold", "reduce"):
         return -(-reduced_shape(op)[1] // config.array) if op.attributes["axis"] == 1 else 0
     if op.name != "chain":
         return 0
     shape = op.attributes["shape"]
     tiles = [value for value in op.operands if isinstance(value.type, TileType)]
+    if registers := op.attributes.get("registers"):
+        instructions: int = min(shape[0], -(-shape[1] // config.array))
+        return (1 + len(registers)) * instructions
     return -(-shape[1] // config.array) if any(tile_shape(value) != shape for value in tiles) else 1
 
 
@@ -173,12 +182,13 @@ def _follow(rounds: Rounds) -> bool:
 
 def _allowed(rounds: Rounds, placement: Placement) -> bool:
     """Whether nothing waits for what is issued behind it, but loads, which wait in a queue of their own, for what needs
-    none of the loads behind them; and whether operations of one unit that are issued in another order do not need
-    theirs."""
+    none of the loads behind them; they are further ahead than products, which wait for them, and fill their queue. And
+    whether operations of one unit that are issued in another order do not need theirs."""
     made = order(rounds, placement)
+    others = max((lead for op, lead in rounds.ahead.items() if op.name not in LOADS), default=0)
     for channel, signal, wait in made.pairs:
         apart = made.apart(channel, signal, wait)
-        loads = channel.waits is Unit.LOAD and rounds.depth(wait) > 0 and _needs_no_more(rounds, signal)
+        loads = channel.waits is Unit.LOAD and rounds.depth(wait) > others and _needs_no_more(rounds, signal)
         if apart < 0 or (apart == 0 and not loads and made.moment(signal) >= made.moment(wait)):
             return False
     uses = [(number, access) for number, op in enumerate(rounds.ops) for access in accesses(op, placement)]

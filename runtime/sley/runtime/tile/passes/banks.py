@@ -17,7 +17,7 @@ from sley.abi.faults import Unit
 from sley.runtime.tile.ir import Block, Op, Value
 from sley.runtime.tile.operations import UNITS
 from sley.runtime.tile.passes.buffers import Buffer
-from sley.runtime.tile.passes.partials import in_pairs
+from sley.runtime.tile.passes.partials import in_pairs, repeated_column
 
 TOGETHER, BESIDE = 8, 1
 """What it costs if two operands of an instruction are in one bank, and if those of two units are."""
@@ -38,8 +38,16 @@ def reduces_chunks(op: Op) -> bool:
     return op.name in ("reduce", "fold") and op.attributes["axis"] == 1
 
 
-def conflicts(block: Block, of: Mapping[Value, Buffer], partials: Mapping[Op, Buffer], config: ChipConfig) -> Conflicts:
-    """``partials``: of reductions whose results are elsewhere."""
+def conflicts(
+    block: Block,
+    of: Mapping[Value, Buffer],
+    partials: Mapping[Op, Buffer],
+    repeated: Mapping[Op, Buffer],
+    asides: Mapping[Op, Buffer],
+    config: ChipConfig,
+) -> Conflicts:
+    """``partials``: of reductions whose results are elsewhere. ``repeated``: columns that they read in their place.
+    ``asides``: where half of the partial results are in the end."""
     readers: dict[Unit, set[Buffer]] = defaultdict(set)
     writers: dict[Unit, set[Buffer]] = defaultdict(set)
     found: dict[Buffer, dict[Buffer, int]] = defaultdict(lambda: defaultdict(int))
@@ -54,11 +62,17 @@ def conflicts(block: Block, of: Mapping[Value, Buffer], partials: Mapping[Op, Bu
         if unit is None:
             continue
         read = [of[value] for value in op.operands if value in of]
+        if op in repeated:
+            column = repeated_column(op, config)
+            read = [repeated[op] if value is column else of[value] for value in op.operands if value in of]
         for a, b in combinations(read, 2):
             add(a, b, TOGETHER)
         if reduces_chunks(op):
             own = partials.get(op, of[op.result])
-            add(read[0], own, TOGETHER)
+            for buffer in read:
+                add(buffer, own, TOGETHER)
+            if op in asides:
+                add(asides[op], own, TOGETHER)
             halved, cost = (read[0], TOGETHER) if in_pairs(op, config) else (own, BESIDE)
             within[halved] = max(halved.rows // 2, 1), cost
         readers[unit] |= set(read)

@@ -127,6 +127,11 @@ class _Chains:
             start = Open(None, type.dtype, type.dtype, type.dtype, type.shape, op.line, splats=(self.bits(op),))
             stages = Chain(binary=BinaryOp.SECOND, binary_operand=SPLATS[0])
             return replace(start, stages=stages, stage=BINARY_STAGE)
+        constant = op.operands[0] if op.name == "cast" else None
+        if constant in self.constants and tile_type(constant).dtype is ElementType.FP32:
+            grown = self.grow(self.begin(self.shaped(constant, op)), op, 0)
+            if grown is not None:
+                return grown
         if op.name == "mask" and op.operands[1] in self.constants:
             grown = self.grow(self.begin(self.shaped(op.operands[1], op)), op, 1)
             if grown is not None:

@@ -3,7 +3,8 @@
 A tile of R rows and C columns takes ceil(C / N) chunks of R rows, of int8 where a lane holds two ceil(C / 2N): row r
 of chunk c holds elements c·N to c·N + N - 1 of row r. bf16 is in the scratchpad, fp32 and int32 are in the
 accumulators. A tile that is made in a loop has two slots, of which rounds take one in turn, if there is room; what a
-loop carries has one.
+loop carries has one. A column that a reduction of few rows reads for each chunk is there several times, if there is
+room, so that an instruction takes several chunks.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sley.runtime.tile.operations import UNITS, RoomError
 from sley.runtime.tile.passes.banks import conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.chains import in_scratchpad
-from sley.runtime.tile.passes.partials import partials_of
+from sley.runtime.tile.passes.partials import partials_of, put_aside, repeated_column, together
 from sley.runtime.tile.passes.products import interleaved, ragged
 from sley.runtime.tile.passes.regions import transposed
 from sley.runtime.tile.passes.reuse import Reuse
@@ -31,13 +32,17 @@ from sley.runtime.tile.types import TileType
 class Placement:
     """All buffers of a function, and which each tile is in. ``weights``: tiles of int8 whose rows are interleaved.
     ``ragged``: those whose last lanes must be cleared. ``partials``: where partial results of reductions are whose
-    results are in the scratchpad; others are in the rows of their results."""
+    results are in the scratchpad; others are in the rows of their results. ``repeated``: columns of operations that are
+    there several times, for several chunks at a time. ``asides``: where the second half of the partial results of a
+    ``fold`` is at its end, so that joins read two banks."""
 
     buffers: list[Buffer]
     of: dict[Value, Buffer]
     weights: frozenset[Value] = frozenset()
     ragged: frozenset[Value] = frozenset()
     partials: dict[Op, Buffer] = field(default_factory=dict)
+    repeated: dict[Op, Buffer] = field(default_factory=dict)
+    asides: dict[Op, Buffer] = field(default_factory=dict)
 
     def in_one_bank(self, a: Value, b: Value, config: ChipConfig) -> bool:
         """Whether rows of two tiles are read from one bank, at two cycles for both."""
@@ -73,7 +78,8 @@ def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placemen
     around = {loop for loop in inside if loop is not None and loop.body and any(op.body for op in loop.body.ops)}
     stored = {b for b, units in users.items() if units == {Unit.MATRIX, Unit.STORE} and b.loop in around}
     choose_slots(placement.buffers, shared, stored, _depths(function.body), dict(memories), slots)
-    costs = conflicts(function.body, placement.of, placement.partials, config)
+    _repeat(function.body, placement, dict(memories), config)
+    costs = conflicts(function.body, placement.of, placement.partials, placement.repeated, placement.asides, config)
     banks = {Space.SCRATCHPAD: config.scratchpad_banks, Space.ACCUMULATOR: config.accumulator_banks}
     for space, rows in memories:
         place_in_banks([b for b in placement.buffers if b.space is space], rows, banks[space], costs)
@@ -99,6 +105,26 @@ def _has_room(placement: Placement, function: Function, config: ChipConfig, slot
     buffers = [buffer for buffer in placement.buffers if buffer.space is Space.ACCUMULATOR]
     rows = sum(b.rows * (slots if b.loop is not None and len(users.get(b, ())) > 1 else 1) for b in buffers)
     return rows <= config.accumulator_rows
+
+
+def _repeat(block: Block, placement: Placement, rows: dict[Space, int], config: ChipConfig) -> None:
+    """Columns that are worth it are there several times, where there is room left."""
+    left = {space: rows[space] - sum(b.all_rows for b in placement.buffers if b.space is space) for space in rows}
+    for op in block.walk():
+        column = repeated_column(op, config)
+        if column is not None:
+            one = placement.of[column]
+            count = tile_shape(column)[0] * together(op, config, repeated=True)
+            if count <= left[one.space]:
+                placement.repeated[op] = Buffer(one.space, tile_shape(column), count, one.loop, op.line)
+                placement.buffers.append(placement.repeated[op])
+                left[one.space] -= count
+        half = put_aside(op, config, op in placement.repeated)
+        if half and half <= left[Space.ACCUMULATOR]:
+            loop = placement.of[op.result].loop
+            placement.asides[op] = Buffer(Space.ACCUMULATOR, tile_shape(op.result), half, loop, op.line)
+            placement.buffers.append(placement.asides[op])
+            left[Space.ACCUMULATOR] -= half
 
 
 def _depths(block: Block, depth: int = 0) -> dict[Op, int]:

@@ -3,18 +3,20 @@
 Before: a ``reduce`` of what other operations use, too, or of what is made of that. After: it has a copy of the few
 element-wise operations that make this, so that both copies join the chain of who uses them, and nobody writes it. A
 softmax computes its powers twice: on the way to their sum, and on the way to the result; a log-softmax the distances
-from the largest. It is done if these operations take one tile, besides constants and bf16: so the one instruction that
-they are can read the sums so far, too.
+from the largest, a layer norm those from the mean. It is done if these operations take one tile, besides constants and
+bf16, or a tile of bf16 and one column: so the one instruction that they are can read the sums so far, too.
 """
 
 from __future__ import annotations
 
 from sley.abi.types import ElementType
-from sley.runtime.tile.ir import Function, Op, Value, tile_type, uses
+from sley.runtime.tile.ir import Function, Op, Value, tile_shape, tile_type, uses
 from sley.runtime.tile.passes.chains import CONSTANT
 
 MOST = 4
 """Operations of a copy: more do not join one chain."""
+DISTANCES = ("add", "sub", "rsub", "max", "min")
+"""Operations that a tile and a column can begin a chain with, whichever of them is its first operand."""
 COPIED = ("binary", "unary", "cast")
 
 
@@ -43,17 +45,29 @@ def recompute(function: Function) -> None:
 
 def _line(value: Value, makers: dict[Value, Op]) -> list[Op]:
     """The operations that make it, last first, of which each takes the one before; none if they are too many, or take
-    more than one tile."""
+    more than one tile, but for a column beside bf16."""
     found: list[Op] = []
+    column = False
     while True:
         op = makers.get(value)
         if op is None or op.name not in COPIED or (op.name == "cast" and _narrow(op.operands[0])):
+            if column:
+                return found if op is not None and op.name == "cast" else []
             return found if any(op.name == "unary" for op in found) else []
         found.append(op)
-        others = [operand for operand in op.operands if not _free(operand, makers)]
+        others = list(dict.fromkeys(operand for operand in op.operands if not _free(operand, makers)))
+        if column:
+            return []
+        if len(others) == 2 and op.attributes.get("kind") in DISTANCES:
+            others = [operand for operand in others if not _column(operand, op)]
+            column = True
         if len(found) > MOST or len(others) != 1:
             return []
         (value,) = others
+
+
+def _column(operand: Value, op: Op) -> bool:
+    return tile_shape(operand)[1] == 1 < tile_shape(op.result)[1]
 
 
 def _free(operand: Value, makers: dict[Value, Op]) -> bool:

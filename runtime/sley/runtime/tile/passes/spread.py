@@ -1,8 +1,8 @@
-"""A column that is loaded has its elements in the first lane; who computes with it wants them in all.
+"""A column that is loaded, or a product, has its elements in the first lane; who computes with it wants them in all.
 
 Before: a ``load`` of a tile of one column that element-wise operations use. After: if its elements are contiguous in
 memory, Load makes a column for each lane (bf16, int8), or it is loaded as a row that the vector unit transposes. If
-they are not, a ``spread`` is between.
+they are not, or it is a product, a ``spread`` is between; a product with a column of a constant has them in all lanes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,21 @@ def _block(block: Block, function: Function) -> None:
     for op in list(block.ops):
         if op.body is not None:
             _block(op.body, function)
-        elif op.name in LOADS and tile_shape(op.result)[1] == 1:
+        elif (op.name in LOADS or _gives_one_lane(op, block)) and tile_shape(op.result)[1] == 1:
             _column(op, block, function)
+
+
+def _gives_one_lane(op: Op, block: Block) -> bool:
+    """Whether it is a product whose second operand, if it has one column, has that in one lane."""
+    return op.name == "dot" and not _everywhere(op.operands[1], block)
+
+
+def _everywhere(value: Value, block: Block) -> bool:
+    """Whether all lanes of a column have its elements: one of a constant has."""
+    made = {op.result: op for op in block.ops if op.name in ("full", "cast")}
+    while value in made and made[value].name == "cast":
+        (value,) = made[value].operands
+    return value in made
 
 
 def _column(op: Op, block: Block, function: Function) -> None:
