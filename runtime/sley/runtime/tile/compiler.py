@@ -157,8 +157,9 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     cut = gang(function, config) if schedule.gang else None
     loop_over_blocks(function, cut or along_longest(function.grid, config.cores), schedule.order)
     check_abilities(function, config)
-    if has_room(function, config):
-        hoist_invariants(function)
+    undo = hoist_invariants(function)
+    if not has_room(function, config):
+        undo()
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)

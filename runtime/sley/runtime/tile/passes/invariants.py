@@ -3,20 +3,32 @@
 Before: in a loop, a load of an array that nothing is stored to, from a place that does not depend on the loop's
 variable, such as the weights of a product with one block of columns; an iota; or a chain that makes a row or a column
 of such tiles. After: the operation in front of the loop, with the indices that it takes. A tile is then kept for all
-rounds, so nothing is moved if somebody writes where it is, as a loop does that carries it, nor where tiles of one slot
-each have no room beside each other.
+rounds, so it stays if somebody writes where it is, as a loop does that carries it; and all goes back if there is no
+room.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, uses
 from sley.runtime.tile.operations import STORES
 from sley.runtime.tile.types import INDEX
 
+Undo = Callable[[], None]
+"""Puts everything back."""
 
-def hoist_invariants(function: Function) -> None:
+
+def hoist_invariants(function: Function) -> Undo:
     """Runs the pass, in place."""
+    before = {block: block.ops for block in function.body.blocks()}
     _Hoist(function).visit(function.body)
+
+    def undo() -> None:
+        for block, ops in before.items():
+            block.ops = ops
+
+    return undo
 
 
 class _Hoist:

@@ -65,13 +65,7 @@ def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placemen
     """Finds a place for every tile, in at most so many slots. Raises ``RoomError`` that says which memory is too small,
     for what."""
     memories = _memories(config)
-    placement = _placed(function, config, False)
-    if not _has_room(placement, function, config, min(slots, 2)):
-        placement = _placed(function, config, True)
-    for space, rows in memories:
-        if _rows(placement, space) > rows:
-            _share(function.body, placement, space)
-    _check_room(placement, *max(memories, key=lambda memory: _rows(placement, memory[0]) / memory[1]), config)
+    placement = _in_one_slot(function, config, min(slots, 2))
     users = _users(function.body, placement)
     shared = {buffer for buffer, units in users.items() if len(units) > 1}
     inside = {buffer.loop for buffer in placement.buffers}
@@ -87,9 +81,26 @@ def place(function: Function, config: ChipConfig, slots: int = MOST) -> Placemen
 
 
 def has_room(function: Function, config: ChipConfig) -> bool:
-    """Whether all tiles, with one slot each, have rows of their own."""
+    """Whether there is a place for every tile, in one slot."""
+    try:
+        _in_one_slot(function, config, 1)
+    except RoomError:
+        return False
+    return True
+
+
+def _in_one_slot(function: Function, config: ChipConfig, slots: int) -> Placement:
+    """Buffers without first rows; results are in operands, and tiles share rows, if so many slots want it. Raises
+    ``RoomError``."""
+    memories = _memories(config)
     placement = _placed(function, config, False)
-    return all(_rows(placement, space) <= rows for space, rows in _memories(config))
+    if not _has_slots(placement, function, config, slots):
+        placement = _placed(function, config, True)
+    for space, rows in memories:
+        if _rows(placement, space) > rows:
+            _share(function.body, placement, space)
+    _check_room(placement, *max(memories, key=lambda memory: _rows(placement, memory[0]) / memory[1]), config)
+    return placement
 
 
 def _placed(function: Function, config: ChipConfig, reuse: bool) -> Placement:
@@ -99,7 +110,7 @@ def _placed(function: Function, config: ChipConfig, reuse: bool) -> Placement:
     return placement
 
 
-def _has_room(placement: Placement, function: Function, config: ChipConfig, slots: int) -> bool:
+def _has_slots(placement: Placement, function: Function, config: ChipConfig, slots: int) -> bool:
     """Whether all tiles that rounds of a loop could take in turn have so many slots in the accumulators."""
     users = _users(function.body, placement)
     buffers = [buffer for buffer in placement.buffers if buffer.space is Space.ACCUMULATOR]
