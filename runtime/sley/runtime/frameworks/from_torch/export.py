@@ -15,6 +15,7 @@ from torch.onnx._internal.exporter import _core
 
 from sley.driver import BadRequest
 from sley.runtime.frameworks.from_onnx.importer import read_model
+from sley.runtime.frameworks.from_torch.effects import without_checks
 from sley.runtime.frameworks.from_torch.functions import FUNCTIONS
 from sley.runtime.frameworks.from_torch.gradients import decompositions
 from sley.runtime.frameworks.from_torch.graphs import Fixed
@@ -37,14 +38,14 @@ def read_module(module: torch.nn.Module, arguments: Sequence[Any]) -> Network:
 
 def read_graph(graph: torch.nn.Module, arguments: Sequence[Any]) -> Network:
     """A graph of ATen operators, as AOTAutograd makes them of training, forward or backward, as ``read_module``."""
-    with _quiet():
+    with _quiet(), without_checks():
         program = torch.export.export(graph, tuple(arguments), strict=False)
         program = program.run_decompositions(decompositions() | PARTS | FUNCTIONS)
     return _read(graph, (), program)
 
 
 def _read(module: torch.nn.Module, arguments: Sequence[Any], what: Any) -> Network:
-    with _quiet(), _in_parts():
+    with _quiet(), _in_parts(), without_checks():
         try:
             model = _translated(what, arguments)
         except Exception as error:  # of any kind, as it comes from the exporter

@@ -34,7 +34,7 @@ def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     x = self.reshape(-1).to(torch.float32)
     low, high = torch.full((), min, device=self.device), torch.full((), max, device=self.device)
     if min == max and len(x):
-        low, high = torch.aminmax(x)
+        low, high = x.amin(0), x.amax(0)
     low, high = low.to(torch.float32), high.to(torch.float32)
     apart = (low == high).to(torch.float32)
     low, high = low - apart, high + apart

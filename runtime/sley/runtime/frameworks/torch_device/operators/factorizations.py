@@ -3,6 +3,8 @@
 Columns are eliminated one after the other, for all matrices of a batch at once, in fp32: each takes some launches, so
 they are for small matrices. Sums are those of elimination without blocks, pivots those of partial pivoting, so errors
 are as LAPACK's but for the order of additions.
+
+PyTorch's gradients take it that determinants have factorized the transposed matrix where their argument is contiguous.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sley.runtime.frameworks.torch_device.registry import operator
+from sley.runtime.frameworks.torch_device.registry import PARTS, find, operator
 
 
 @operator("linalg_lu_factor_ex", parts=True)
@@ -139,17 +141,17 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
 
 @operator("_linalg_det", parts=True)
 def det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    sign, _, factors, pivots = slogdet(A)
-    odd = _odd(pivots)
+    _sides(A, square=True)
+    factors, pivots, _ = lu_factor_ex(A.mT if A.is_contiguous() else A)
     found = torch.diagonal(factors, dim1=-2, dim2=-1).prod(-1)
-    return torch.where(odd, -found, found), factors, pivots
+    return torch.where(_odd(pivots), -found, found), factors, pivots
 
 
 @operator("_linalg_slogdet", parts=True)
 def slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """The sign of the determinant, the logarithm of its size, and what A was factorized to."""
     _sides(A, square=True)
-    factors, pivots, _ = lu_factor_ex(A)
+    factors, pivots, _ = lu_factor_ex(A.mT if A.is_contiguous() else A)
     diagonal = torch.diagonal(factors, dim1=-2, dim2=-1)
     sign = diagonal.sign().prod(-1)
     return torch.where(_odd(pivots), -sign, sign), diagonal.abs().log().sum(-1), factors, pivots
@@ -214,9 +216,10 @@ def cholesky(self: Tensor, upper: bool = False) -> Tensor:
     return found
 
 
-@operator("_cholesky_solve_helper", parts=True)
-def cholesky_solve(self: Tensor, A: Tensor, upper: bool) -> Tensor:
-    lower = A.mT if upper else A
+@operator("cholesky_solve", parts=True)
+def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    _sides(input2, square=True)
+    lower = input2.mT if upper else input2
     return _upper(lower.mT, _lower(lower, self, unit=False), unit=False)
 
 
@@ -232,6 +235,13 @@ def triangular_solve(
 ) -> tuple[Tensor, Tensor]:
     of = A.mT if transpose else A
     return solve_triangular(of, self, upper=upper != transpose, unitriangular=unitriangular), A.clone()
+
+
+def _unchecked(info: Tensor, api_name: str, *, is_matrix: bool) -> None:
+    """Nobody looks at ``info`` in a graph: what is divided by 0, or the root of what is below 0, is not finite."""
+
+
+PARTS[find("_linalg_check_errors")] = _unchecked
 
 
 def _sides(x: Tensor, square: bool = False) -> Any:
