@@ -23,13 +23,14 @@ def lgamma(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None
 
 
 def digamma(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The derivative of ``lgamma``, in the same way; -inf at 0, NaN at its poles below: 6 ulp of 1 + |x| + |digamma(x)|."""
+    """The derivative of ``lgamma``, in the same way; -inf at 0, NaN at its poles below: 6 ulp of
+    1 + |x| + |digamma(x)|."""
     return in_fp32("digamma", _digamma, x, out=out, stream=stream)
 
 
 def erfinv(x: Buffer, *, out: Buffer | None = None, stream: Stream | None = None) -> Buffer:
-    """The inverse of ``erf``: x times a polynomial of degree 8, of w = -log((1 - x)(1 + x)) up to 5 and of sqrt(w) above
-    it; infinite at 1, NaN beyond: 4 ulp."""
+    """The inverse of ``erf``: x times a polynomial of degree 8, of w = -log((1 - x)(1 + x)) up to 5, of sqrt(w) above;
+    infinite at 1, NaN beyond: 4 ulp."""
     return in_fp32("erfinv", _erfinv, x, out=out, stream=stream)
 
 

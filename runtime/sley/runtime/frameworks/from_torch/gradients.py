@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,19 +41,34 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> Sequence[Tensor | None]:
-    if transposed or x.dim() != 4:
-        raise UnsupportedOperator("gradients of a convolution that is transposed, or not of images: run it eager")
-    numbers = {"strides": list(stride), "pads": list(padding), "dilations": list(dilation), "group": groups}
-    shapes = [x.shape, weight.shape, (weight.shape[0],)]
+    count = x.dim() - 2
+    stride, padding, dilation = (list(sizes) * (count // len(sizes)) for sizes in (stride, padding, dilation))
+    numbers = {"strides": stride, "pads": padding, "dilations": dilation, "group": groups}
+    if not transposed:
+        return _convolution_backward(grad, x, weight, numbers, output_mask)
+    if any(more >= step for more, step in zip(output_padding, stride, strict=False)):
+        raise UnsupportedOperator(
+            f"gradients of a transposed convolution with output_padding={list(output_padding)} and "
+            f"stride={stride}: run it eager"
+        )
+    of_x = aten.convolution(grad, weight, None, stride, padding, dilation, False, [0] * count, groups)
+    of_w = _convolution_backward(x, grad, weight, numbers, (False, True, False))[1] if output_mask[1] else None
+    of_bias = grad.sum([0, *range(2, x.dim())]) if output_mask[2] else None
+    return [of_x if output_mask[0] else None, of_w, of_bias]
+
+
+def _convolution_backward(
+    grad: Tensor, x: Tensor, weight: Tensor, numbers: dict[str, Any], mask: Sequence[bool]
+) -> Sequence[Tensor | None]:
     found = symbolic_multi_out(
         "sley::ConvBackward",
         (grad, x, weight),
-        {**numbers, "mask": [int(wanted) for wanted in output_mask]},
+        {**numbers, "mask": [int(wanted) for wanted in mask]},
         dtypes=[value.dtype for value in (x, weight, weight)],
-        shapes=shapes,
+        shapes=[x.shape, weight.shape, (weight.shape[0],)],
         version=1,
     )
-    return [value if wanted else None for value, wanted in zip(found, output_mask, strict=True)]
+    return [value if wanted else None for value, wanted in zip(found, mask, strict=True)]
 
 
 def _windows(kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> dict[str, list[int]]:
@@ -71,13 +87,23 @@ def max_pool_backward(
     ceil_mode: bool,
     indices: Tensor,
 ) -> Tensor:
-    if ceil_mode or x.dim() != 4:
-        raise UnsupportedOperator("the gradient of max_pool2d with ceil_mode, or of a single image: run it eager")
-    numbers = {
-        **_windows(kernel_size, stride, padding),
-        "dilations": _pair(dilation),
-    }
-    return symbolic("sley::MaxPoolBackward", (grad, x), numbers, dtype=x.dtype, shape=x.shape, version=1)
+    """With ``ceil_mode`` the last windows reach beyond the padding: they see more of it, as much as lies in them."""
+    if x.dim() == 3:
+        more = kernel_size, stride, padding, dilation, ceil_mode, indices[None]
+        return max_pool_backward(grad[None], x[None], *more)[0]
+    numbers = {**_windows(kernel_size, stride, padding), "dilations": _pair(dilation)}
+    beyond = [
+        max((out - 1) * step + (taps - 1) * far + 1 - size - 2 * pad, 0)
+        for out, size, taps, step, pad, far in zip(
+            grad.shape[2:],
+            x.shape[2:],
+            *(numbers[k] for k in ("kernel_shape", "strides", "pads", "dilations")),
+            strict=True,
+        )
+    ]
+    wide = torch.nn.functional.pad(x, (0, beyond[1], 0, beyond[0]), value=-math.inf) if any(beyond) else x
+    found = symbolic("sley::MaxPoolBackward", (grad, wide), numbers, dtype=x.dtype, shape=wide.shape, version=1)
+    return found[:, :, : x.shape[2], : x.shape[3]] if any(beyond) else found
 
 
 def avg_pool_backward(

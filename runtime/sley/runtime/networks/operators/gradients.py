@@ -32,7 +32,7 @@ def conv_backward(c: Compilation, node: Node, grad: Value, x: Value, w: Value) -
     if wanted[1]:
         of_w = _like(c, conv_weight_gradient(nn.copy(rows, stream=c.stream), images, weights.shape, *more), weights)
     if wanted[2]:
-        of_bias = _like(c, nn.sum(rows, (0, 1, 2), stream=c.stream), weights)
+        of_bias = _like(c, nn.sum(rows, tuple(range(rows.ndim - 1)), stream=c.stream), weights)
     return of_x, of_w, of_bias
 
 

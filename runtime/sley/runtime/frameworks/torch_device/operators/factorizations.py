@@ -7,6 +7,7 @@ are as LAPACK's but for the order of additions.
 PyTorch's gradients take it that determinants have factorized the transposed matrix where their argument is contiguous.
 """
 
+# ruff: noqa: N803 (PyTorch's names of arguments)
 from __future__ import annotations
 
 from typing import Any
@@ -85,9 +86,7 @@ def _order(pivots: Tensor, rows: int) -> Tensor:
 
 
 @operator("linalg_solve_triangular", parts=True)
-def solve_triangular(
-    self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
-) -> Tensor:
+def solve_triangular(self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
     _sides(self, square=True)
     if not left:
         return solve_triangular(self.mT, B.mT, upper=not upper, unitriangular=unitriangular).mT
@@ -169,7 +168,7 @@ def lu_unpack(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """P, L and U, whose product is what was factorized; what is not wanted has no element."""
     none = LU_data.new_empty(0)
-    (rows, columns), few = LU_data.shape[-2:], min(LU_data.shape[-2:])
+    rows, few = LU_data.shape[-2], min(LU_data.shape[-2:])
     permuted = lower = upper = none
     if unpack_data:
         unit = torch.eye(rows, few, device=LU_data.device)
