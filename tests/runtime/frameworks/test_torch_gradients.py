@@ -65,9 +65,10 @@ def test_transposed_convolutions_that_are_refused() -> None:
 
 
 def test_largest_of_windows_beyond_the_edge() -> None:
-    """Windows that ``ceil_mode`` adds, of images and of a single one."""
+    """Windows that ``ceil_mode`` adds, of images, of a single one and of volumes."""
     agrees(
         lambda x: (
+            functional.max_pool3d(x, (1, 2, 2), (1, 2, 3), (0, 1, 0), ceil_mode=True),
             functional.max_pool2d(x, 3, 2, ceil_mode=True),
             functional.max_pool2d(x[0], (2, 3), (3, 2), (0, 1), ceil_mode=True),
         ),
@@ -99,5 +100,17 @@ def test_bags_of_embeddings(mode: str) -> None:
     )
 
 
-def test_functions_that_onnx_does_not_have() -> None:
-    agrees(lambda x: (torch.erfinv(x.tanh()), torch.lgamma(x)), *random((3, 5)))
+def test_what_is_taken_apart() -> None:
+    """Functions that ONNX does not have; those that PyTorch's exporter leaves whole; products of three; weights by
+    their length and direction."""
+    agrees(
+        lambda x, w, b, g: (
+            torch.erfinv(x.tanh()),
+            torch.lgamma(x),
+            functional.silu(x),
+            functional.mish(x),
+            functional.bilinear(x, x[:, :3], w, b),
+            torch._weight_norm(w, g, 1),
+        ),
+        *random((3, 5), (2, 5, 3), (2,), (1, 5, 1)),
+    )
