@@ -114,3 +114,11 @@ def test_what_is_taken_apart() -> None:
         ),
         *random((3, 5), (2, 5, 3), (2,), (1, 5, 1)),
     )
+
+
+def test_tables_whose_gradient_is_turned() -> None:
+    """Behind a layer that takes the sequence first."""
+    agrees(
+        lambda weight, other: functional.embedding(torch.arange(6, device=weight.device).view(2, 3), weight).mT @ other,
+        *random((7, 4), (3, 2)),
+    )

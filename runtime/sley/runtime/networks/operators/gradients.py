@@ -13,6 +13,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.images import channels_first, channels_last, precision_of, windows_of
+from sley.runtime.networks.operators.order import dense
 from sley.runtime.networks.operators.patches import conv_image_gradient, conv_weight_gradient
 from sley.runtime.networks.registry import operator
 from sley.runtime.nn import operators as nn
@@ -95,7 +96,8 @@ def batch_norm_backward(
 
 @operator("EmbeddingBackward")
 def embedding_backward(c: Compilation, node: Node, grad: Value, numbers: Value) -> Buffer:
-    return nn.embedding_backward(c.array(grad), c.array(numbers), node.attributes["rows"], stream=c.stream)
+    rows, places = (dense(c, c.array(value)) for value in (grad, numbers))
+    return nn.embedding_backward(rows, places, node.attributes["rows"], stream=c.stream)
 
 
 def _like(c: Compilation, value: Buffer, other: Buffer) -> Buffer:
