@@ -76,19 +76,27 @@ def _rest(x: Any) -> Any:
     return x - tile.round(x)
 
 
-_NEAR = (2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503)
-_NEAR = (*_NEAR, -0.00417768164, 0.246640727, 1.50140941)
-_FAR = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613)
-_FAR = (*_FAR, 0.00943887047, 1.00167406, 2.83297682)
+_ERFINV = (
+    (-0.000200214257, 2.81022636e-08),
+    (0.000100950558, 3.43273939e-07),
+    (0.00134934322, -3.5233877e-06),
+    (-0.00367342844, -4.39150654e-06),
+    (0.00573950773, 0.00021858087),
+    (-0.0076224613, -0.00125372503),
+    (0.00943887047, -0.00417768164),
+    (1.00167406, 0.246640727),
+    (2.83297682, 1.50140941),
+)
+"""Coefficients for w from 5 on, and below; the constant ones last (M. Giles, Approximating the erfinv function)."""
 
 
 def _erfinv(x: Any) -> Any:
     w = -tile.log((1.0 - x) * (x + 1.0))
     far = w >= 5.0
     y = tile.where(far, tile.sqrt(w) - 3.0, w - 2.5)
-    value = tile.where(far, _FAR[0], _NEAR[0])
-    for a, b in zip(_FAR[1:], _NEAR[1:], strict=True):
-        value = value * y + tile.where(far, a, b)
+    value = tile.where(far, *_ERFINV[0])
+    for both in _ERFINV[1:]:
+        value = value * y + tile.where(far, *both)
     return tile.where(w == math.inf, x * math.inf, value * x)
 
 

@@ -218,16 +218,6 @@ def embedding_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_
     return found if found.dtype is grad.dtype else found.to(grad.dtype)
 
 
-def weight_norm_backward(
-    grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
-) -> Sequence[Tensor]:
-    """Of v · g / |v|, by v and by g."""
-    axes = [axis for axis in range(saved_v.dim()) if axis != dim]
-    norms = saved_norms.reshape(saved_g.shape)
-    along = (grad_w * saved_v).sum(axes, keepdim=True) / norms
-    return [(saved_g / norms) * (grad_w - saved_v * (along / norms)), along]
-
-
 def trilinear(
     i1: Tensor,
     i2: Tensor,
@@ -261,6 +251,5 @@ OWN: dict[Any, Callable[..., Any]] = {
     aten._native_batch_norm_legit_functional.default: batch_norm_training,
     aten.native_batch_norm_backward.default: batch_norm_backward,
     aten.embedding_dense_backward.default: embedding_backward,
-    aten._weight_norm_interface_backward.default: weight_norm_backward,
 }
 """Those that the domain ``sley`` has."""

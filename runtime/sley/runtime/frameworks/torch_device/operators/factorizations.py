@@ -96,7 +96,8 @@ def solve_triangular(self: Tensor, B: Tensor, *, upper: bool, left: bool = True,
 def _lower(a: Tensor, b: Tensor, unit: bool) -> Tensor:
     """Of A X = B, where A is a matrix below its diagonal, from the first row on; the rest of ``a`` is not read."""
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    rest, found = b.expand(*batch, *b.shape[-2:]), []
+    found: list[Tensor] = []
+    rest = b.expand(*batch, *b.shape[-2:])
     for k in range(a.shape[-1]):
         row = rest[..., :1, :] if unit else rest[..., :1, :] / a[..., k : k + 1, k : k + 1]
         found.append(row)
@@ -107,7 +108,8 @@ def _lower(a: Tensor, b: Tensor, unit: bool) -> Tensor:
 def _upper(a: Tensor, b: Tensor, unit: bool) -> Tensor:
     """As ``_lower``, from the last row on."""
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    rest, found = b.expand(*batch, *b.shape[-2:]), []
+    found: list[Tensor] = []
+    rest = b.expand(*batch, *b.shape[-2:])
     for k in reversed(range(a.shape[-1])):
         row = rest[..., k:, :] if unit else rest[..., k:, :] / a[..., k : k + 1, k : k + 1]
         found.insert(0, row)
