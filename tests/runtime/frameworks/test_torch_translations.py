@@ -183,6 +183,7 @@ def test_bags_of_embeddings() -> None:
     )
 
 
+@pytest.mark.slow
 def test_factorizations() -> None:
     """Nobody looks whether they succeed: what is singular gives what is not finite."""
     torch.manual_seed(11)
