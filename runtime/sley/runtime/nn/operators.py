@@ -44,13 +44,7 @@ from sley.runtime.nn.comparisons import (
     where,
 )
 from sley.runtime.nn.conv2d import conv2d
-from sley.runtime.nn.convolutions import (
-    ConvGradients,
-    conv1d,
-    conv2d_backward,
-    conv3d,
-    conv_transpose2d,
-)
+from sley.runtime.nn.convolutions import ConvGradients, conv1d, conv2d_backward, conv3d, conv_transpose2d
 from sley.runtime.nn.embedding import embedding
 from sley.runtime.nn.functions import (
     acos,
