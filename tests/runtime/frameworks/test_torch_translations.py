@@ -156,12 +156,51 @@ def test_operators_in_parts() -> None:
             *x.cummax(1),
             x.logcumsumexp(0),
             *torch.sort(x, stable=True, descending=True),
+            *torch.mode(x, 0),
+            torch.histc(x, 4, -1, 1),
+            torch.histc(x, 5),
             *functional.adaptive_max_pool2d(image, (3, 4), return_indices=True),
             functional.adaptive_avg_pool3d(image[None], (2, 2, 3)),
         ),
         torch.randn(5, 6).round(decimals=1),
         torch.randn(2, 3, 7, 10),
     )
+
+
+def test_bags_of_embeddings() -> None:
+    """Bags by their starts, by rows of numbers, and with weights; tables of the host, too."""
+    torch.manual_seed(10)
+    agrees(
+        lambda weight, numbers, starts, own: (
+            functional.embedding_bag(numbers, weight, starts, mode="max", include_last_offset=True),
+            functional.embedding_bag(numbers.reshape(2, 3), weight),
+            functional.embedding_bag(numbers, weight, starts[:-1], mode="sum", per_sample_weights=own),
+        ),
+        torch.randn(7, 3),
+        torch.tensor([1, 4, 1, 2, 2, 6]),
+        torch.tensor([0, 3, 3, 6]),
+        torch.rand(6),
+    )
+
+
+@pytest.mark.slow
+def test_factorizations() -> None:
+    """Nobody looks whether they succeed: what is singular gives what is not finite."""
+    torch.manual_seed(11)
+    a, b = torch.randn(2, 5, 5), torch.randn(2, 5, 3)
+    linalg = torch.linalg
+    agrees(
+        lambda a, b: (
+            linalg.inv(a),
+            linalg.solve(a, b),
+            linalg.det(a),
+            linalg.slogdet(a)[1],
+            linalg.cholesky(a @ a.mT + torch.eye(5)),
+            torch.cholesky_solve(b, linalg.cholesky_ex(a @ a.mT + torch.eye(5))[0]),
+        ),
+        *(a, b),
+    )
+    assert not compiled(linalg.inv, torch.ones(3, 3)).isfinite().any()
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,39 @@ def slope(forward: Function, ulps: float, absolute: float = 0.0, more: tuple[Any
 
 
 erf, erfc = np.vectorize(math.erf, otypes=[float]), np.vectorize(math.erfc, otypes=[float])
+
+
+@np.vectorize
+def lgamma(x: float) -> float:
+    if math.isnan(x) or math.isinf(x):
+        return abs(x)
+    return math.inf if x <= 0 and x == math.floor(x) else math.lgamma(x)
+
+
+@np.vectorize
+def digamma(x: float) -> float:
+    """By the recurrence up to 20, then an asymptotic series; below 0.5 by the reflection."""
+    if math.isnan(x) or x == -math.inf or (x < 0 and x == math.floor(x)):
+        return math.nan
+    if x < 0.5:
+        rest = x - round(x)
+        return float(digamma(1 - x)) - (math.pi / math.tan(math.pi * rest) if rest else math.inf)
+    found = 0.0
+    while x < 20:
+        found, x = found - 1 / x, x + 1
+    square = 1 / (x * x)
+    return found + math.log(x) - 0.5 / x - square * (1 / 12 - square * (1 / 120 - square / 252))
+
+
+@np.vectorize
+def erfinv(x: float) -> float:
+    """By Newton's method, from x itself or from quantiles."""
+    if not abs(x) < 1:
+        return x * math.inf if abs(x) == 1 else math.nan
+    y = x if abs(x) < 0.5 else NormalDist().inv_cdf((1 + x) / 2) / math.sqrt(2)
+    for _ in range(8):
+        y -= (math.erf(y) - x) * math.sqrt(math.pi) / 2 * math.exp(y * y)
+    return y
 
 
 def sigmoid(x: Any) -> Any:
@@ -195,6 +229,9 @@ FUNCTIONS: dict[str, Of | tuple[Of, ...]] = {
     "trunc": Of(1, np.trunc),
     "erf": Of(1, erf, 0.0, absolute=2.0**-22),
     "erfc": Of(1, erfc, 2.0, absolute=2.0**-24),
+    "erfinv": Of(1, erfinv, 4.0),
+    "lgamma": Of(1, lgamma, 12.0, scale=lambda x: 1 + np.abs(x) + np.abs(lgamma(x)), low=-1e6, high=1e30),
+    "digamma": Of(1, digamma, 6.0, scale=lambda x: 1 + np.abs(x) + np.abs(digamma(x)), low=-1e6),
     "tan": Of(1, np.tan, 4, low=-8192.0, high=8192.0, scale=lambda x: 1 + np.tan(x) ** 2),
     "asinh": Of(1, np.arcsinh, 4.0),
     "acosh": Of(1, np.arccosh, 4.0),

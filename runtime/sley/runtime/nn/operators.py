@@ -44,13 +44,7 @@ from sley.runtime.nn.comparisons import (
     where,
 )
 from sley.runtime.nn.conv2d import conv2d
-from sley.runtime.nn.convolutions import (
-    ConvGradients,
-    conv1d,
-    conv2d_backward,
-    conv3d,
-    conv_transpose2d,
-)
+from sley.runtime.nn.convolutions import ConvGradients, conv1d, conv2d_backward, conv3d, conv_transpose2d
 from sley.runtime.nn.embedding import embedding
 from sley.runtime.nn.functions import (
     acos,
@@ -195,6 +189,7 @@ from sley.runtime.nn.shapes import (
     upsample_nearest,
 )
 from sley.runtime.nn.softmaxes import log_softmax, log_softmax_backward, softmax_backward
+from sley.runtime.nn.special import digamma, erfinv, lgamma
 from sley.runtime.nn.sums import all, amax, amin, any, logsumexp, mean, norm, prod, std, sum, var
 from sley.runtime.nn.transposed import conv_transpose3d
 from sley.runtime.nn.weights import ConvWeights
@@ -278,6 +273,7 @@ __all__ = [
     "cross_entropy_backward",
     "cumsum",
     "dequantize",
+    "digamma",
     "div",
     "dropout",
     "dropout_backward",
@@ -288,6 +284,7 @@ __all__ = [
     "eq",
     "erf",
     "erfc",
+    "erfinv",
     "exp",
     "exp2",
     "expm1",
@@ -326,6 +323,7 @@ __all__ = [
     "leaky_relu",
     "leaky_relu_backward",
     "lerp",
+    "lgamma",
     "linear",
     "linear_backward",
     "log",

@@ -77,6 +77,10 @@ def test_equal_elements_in_any_order() -> None:
     stable = Call(torch.sort, (x, [], {"stable": True}), lambda results: results)
     assert in_order_of(own, "sort", stable, expected) is stable
     assert in_order_of(own, "kthvalue", call, expected) is call
+    frequent = Call(torch.mode, (x, [1], {}), lambda results: results)
+    expected, own = (torch.tensor([1.0, 3]), torch.tensor([1, 2])), (torch.tensor([1.0, 3]), torch.tensor([3, 0]))
+    values, numbers = in_order_of(own, "mode", frequent, expected)()
+    assert (values.tolist(), numbers.tolist()) == ([1, 3], [3, 0])
 
 
 def test_forms() -> None:

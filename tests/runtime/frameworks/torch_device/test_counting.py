@@ -32,6 +32,22 @@ def test_histograms() -> None:
     assert found.tolist() == [1, 1, 2]
 
 
+def test_modes() -> None:
+    """Along each axis, of one that is turned; NaN, which are all different; the last place of the smallest value."""
+    numbers = torch.randint(0, 4, (5, 9), generator=torch.Generator().manual_seed(3))
+    for dim, keep in ((0, False), (1, True), (-1, False)):
+        for given in (numbers, numbers.float().T):
+            found, wanted = torch.mode(given.to("sley"), dim, keep), torch.mode(given, dim, keep)
+            assert torch.equal(found.values.cpu(), wanted.values)
+            at = found.indices.cpu() if keep else found.indices.cpu().unsqueeze(dim)
+            assert torch.equal(given.gather(dim, at), wanted.values if keep else wanted.values.unsqueeze(dim))
+    x = torch.tensor([torch.nan, 2.0, torch.nan, 1.0, 2.0, 1.0], device="sley")
+    assert [part.item() for part in torch.mode(x)] == [1, 5]
+    assert [part.item() for part in torch.mode(x[0])][1] == 0
+    with pytest.raises(IndexError, match="non-zero size"):
+        torch.mode(torch.ones(2, 0, device="sley"))
+
+
 def bags(device: str, **more: Any) -> list[Any]:
     """The result and its gradient; the second bag is empty, the third has padding alone."""
     weight = torch.randn(7, 3, generator=torch.Generator().manual_seed(1)).to(device).requires_grad_()

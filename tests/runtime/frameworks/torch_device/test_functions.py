@@ -50,6 +50,17 @@ def test_gamma() -> None:
     torch.testing.assert_close(own.grad.cpu(), torch.digamma(own.detach().cpu()))
 
 
+def test_erfinv() -> None:
+    """Up to the ends, at them, and beyond; its gradient."""
+    x = torch.cat([torch.linspace(-0.999, 0.999, 61), torch.tensor([1.0, -1, 1.5, NAN, 0.9999999])])
+    near(torch.erfinv, x)
+    own = torch.tensor([0.7, -0.4, 0.99], device="sley", requires_grad=True)
+    host = own.detach().cpu().double().requires_grad_()
+    for value in (own, host):
+        torch.erfinv(value).sum().backward()
+    torch.testing.assert_close(own.grad.cpu().double(), host.grad, rtol=1e-5, atol=0)
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -84,3 +84,25 @@ def test_transformer(fused: bool) -> None:
     ]
     assert run[1] == pytest.approx(run[0], abs=1e-4)
     assert run[1][-1] < run[1][0]
+
+
+def test_shared_parameters_stay_one() -> None:
+    """Of a table that is the head of a model, too, on the way there and back; the flat weights of a recurrent layer are
+    its parameters."""
+    model = torch.nn.ModuleDict({"table": torch.nn.Embedding(5, 4), "head": torch.nn.Linear(4, 5, bias=False)})
+    model["layer"] = torch.nn.GRU(4, 4)
+    model["head"].weight = model["table"].weight
+    model["layer"].weight_hh_l0 = model["layer"].weight_ih_l0
+    numbers = torch.tensor([[0, 3, 3]])
+
+    def gradient(device: str) -> Any:
+        model.to(device).zero_grad()
+        held = model["layer"](model["table"](numbers.to(device)))[0]
+        model["head"](held).square().sum().backward()
+        assert model["head"].weight is model["table"].weight
+        assert model["layer"].weight_hh_l0 is model["layer"].weight_ih_l0 is model["layer"]._flat_weights[1]
+        return [parameter.grad.cpu() for parameter in model.parameters()]
+
+    wanted = gradient("cpu")
+    torch.testing.assert_close(gradient("sley"), wanted, rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(gradient("cpu"), wanted)

@@ -108,5 +108,6 @@ class BoundNetwork:
             return wrap(array, dtype)
         result = empty(array.shape, dtype, steps)
         if array.size:
-            nn.copy(array, out=elements(result))
+            once = tuple(slice(0, 1 if step == 0 else side) for step, side in zip(steps, array.shape, strict=True))
+            nn.copy(array[once], out=elements(result)[once])  # of an expanded result each element once
         return result

@@ -21,6 +21,7 @@ from sley.driver import BadRequest
 from sley.runtime.frameworks.from_onnx.fold import fold
 from sley.runtime.frameworks.from_torch.bound import BoundNetwork
 from sley.runtime.frameworks.from_torch.breaks import GraphBreak, name_breaks
+from sley.runtime.frameworks.from_torch.effects import without_checks
 from sley.runtime.frameworks.from_torch.export import read_graph, read_module
 from sley.runtime.frameworks.from_torch.graphs import Fixed, make_dense, split
 from sley.runtime.frameworks.torch_device import engine as torch_engine
@@ -58,7 +59,8 @@ def compile_graph(
             compiled.prepare(own)
         return make_boxed_func(compiled)
 
-    return aot_autograd(fw_compiler=half, bw_compiler=half)(graph, examples)
+    with without_checks():
+        return aot_autograd(fw_compiler=half, bw_compiler=half)(graph, examples)
 
 
 name_breaks(compile_graph)
@@ -151,7 +153,10 @@ def torch_type(kind: np.dtype[Any]) -> torch.dtype:
 def _with_strides(tensor: torch.Tensor, strides: tuple[int, ...] | None) -> torch.Tensor:
     if strides is None or tensor.stride() == strides:
         return tensor
-    return torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype).copy_(tensor)
+    once = tuple(slice(0, 1 if step == 0 else side) for step, side in zip(strides, tensor.shape, strict=True))
+    result = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
+    result[once].copy_(tensor[once])  # of an expanded result each element once
+    return result
 
 
 def fixed(tensor: torch.Tensor) -> bool:

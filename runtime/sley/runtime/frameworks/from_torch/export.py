@@ -15,6 +15,8 @@ from torch.onnx._internal.exporter import _core
 
 from sley.driver import BadRequest
 from sley.runtime.frameworks.from_onnx.importer import read_model
+from sley.runtime.frameworks.from_torch.effects import without_checks
+from sley.runtime.frameworks.from_torch.functions import FUNCTIONS
 from sley.runtime.frameworks.from_torch.gradients import decompositions
 from sley.runtime.frameworks.from_torch.graphs import Fixed
 from sley.runtime.frameworks.from_torch.missing import missing_operators
@@ -36,14 +38,14 @@ def read_module(module: torch.nn.Module, arguments: Sequence[Any]) -> Network:
 
 def read_graph(graph: torch.nn.Module, arguments: Sequence[Any]) -> Network:
     """A graph of ATen operators, as AOTAutograd makes them of training, forward or backward, as ``read_module``."""
-    with _quiet():
+    with _quiet(), without_checks():
         program = torch.export.export(graph, tuple(arguments), strict=False)
-        program = program.run_decompositions(decompositions() | PARTS)
+        program = program.run_decompositions(decompositions() | PARTS | FUNCTIONS)
     return _read(graph, (), program)
 
 
 def _read(module: torch.nn.Module, arguments: Sequence[Any], what: Any) -> Network:
-    with _quiet(), _in_parts():
+    with _quiet(), _in_parts(), without_checks():
         try:
             model = _translated(what, arguments)
         except Exception as error:  # of any kind, as it comes from the exporter
@@ -89,12 +91,13 @@ def _in_parts() -> Iterator[None]:
     """The exporter takes operators apart that ONNX does not have, as the device ``sley`` does. It looks for how to in
     PyTorch's own table, which is as it was behind this."""
     table: dict[Any, Any] = torch._decomp.decomposition_table
-    before = {operator: table[operator] for operator in PARTS if operator in table}
-    table.update(PARTS)
+    own = PARTS | FUNCTIONS
+    before = {operator: table[operator] for operator in own if operator in table}
+    table.update(own)
     try:
         yield
     finally:
-        for operator in PARTS:
+        for operator in own:
             del table[operator]
         table.update(before)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,28 +41,56 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> Sequence[Tensor | None]:
-    if transposed or x.dim() != 4:
-        raise UnsupportedOperator("gradients of a convolution that is transposed, or not of images: run it eager")
-    numbers = {"strides": list(stride), "pads": list(padding), "dilations": list(dilation), "group": groups}
-    shapes = [x.shape, weight.shape, (weight.shape[0],)]
+    count = x.dim() - 2
+    stride, padding, dilation = (_each(count, sizes) for sizes in (stride, padding, dilation))
+    numbers = {"strides": stride, "pads": padding, "dilations": dilation, "group": groups}
+    if not transposed:
+        return _convolution_backward(grad, x, weight, numbers, output_mask)
+    if any(more >= step for more, step in zip(output_padding, stride, strict=False)):
+        raise UnsupportedOperator(
+            f"gradients of a transposed convolution with output_padding={list(output_padding)} and "
+            f"stride={stride}: run it eager"
+        )
+    of_x = aten.convolution(grad, weight, None, stride, padding, dilation, False, [0] * count, groups)
+    of_w = _convolution_backward(x, grad, weight, numbers, (False, True, False))[1] if output_mask[1] else None
+    of_bias = grad.sum([0, *range(2, x.dim())]) if output_mask[2] else None
+    return [of_x if output_mask[0] else None, of_w, of_bias]
+
+
+def _convolution_backward(
+    grad: Tensor, x: Tensor, weight: Tensor, numbers: dict[str, Any], mask: Sequence[bool]
+) -> Sequence[Tensor | None]:
     found = symbolic_multi_out(
         "sley::ConvBackward",
         (grad, x, weight),
-        {**numbers, "mask": [int(wanted) for wanted in output_mask]},
+        {**numbers, "mask": [int(wanted) for wanted in mask]},
         dtypes=[value.dtype for value in (x, weight, weight)],
-        shapes=shapes,
+        shapes=[x.shape, weight.shape, (weight.shape[0],)],
         version=1,
     )
-    return [value if wanted else None for value, wanted in zip(found, output_mask, strict=True)]
+    return [value if wanted else None for value, wanted in zip(found, mask, strict=True)]
 
 
-def _windows(kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> dict[str, list[int]]:
-    """Attributes of a pooling; without a stride windows lie side by side."""
-    window = _pair(kernel_size)
-    return {"kernel_shape": window, "strides": _pair(stride) if len(stride) else window, "pads": _pair(padding)}
+def _windows(count: int, kernel_size: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> dict[str, Any]:
+    """Attributes of a pooling of so many dimensions; without a stride windows lie side by side."""
+    window = _each(count, kernel_size)
+    return {
+        "kernel_shape": window,
+        "strides": _each(count, stride) if len(stride) else window,
+        "pads": _each(count, padding),
+    }
 
 
-def max_pool_backward(
+def max_pool2d_backward(grad: Tensor, x: Tensor, *more: Any) -> Tensor:
+    return _max_pool_backward(2, grad, x, *more)
+
+
+def max_pool3d_backward(grad: Tensor, x: Tensor, *more: Any) -> Tensor:
+    return _max_pool_backward(3, grad, x, *more)
+
+
+def _max_pool_backward(
+    count: int,
     grad: Tensor,
     x: Tensor,
     kernel_size: Sequence[int],
@@ -71,13 +100,20 @@ def max_pool_backward(
     ceil_mode: bool,
     indices: Tensor,
 ) -> Tensor:
-    if ceil_mode or x.dim() != 4:
-        raise UnsupportedOperator("the gradient of max_pool2d with ceil_mode, or of a single image: run it eager")
-    numbers = {
-        **_windows(kernel_size, stride, padding),
-        "dilations": _pair(dilation),
-    }
-    return symbolic("sley::MaxPoolBackward", (grad, x), numbers, dtype=x.dtype, shape=x.shape, version=1)
+    """With ``ceil_mode`` the last windows reach beyond the padding: they see more of it, as much as lies in them."""
+    if x.dim() == count + 1:
+        more = kernel_size, stride, padding, dilation, ceil_mode, indices[None]
+        return _max_pool_backward(count, grad[None], x[None], *more)[0]
+    numbers = {**_windows(count, kernel_size, stride, padding), "dilations": _each(count, dilation)}
+    windows = (numbers[name] for name in ("kernel_shape", "strides", "pads", "dilations"))
+    every = zip(grad.shape[2:], x.shape[2:], *windows, strict=True)
+    beyond = [
+        max((out - 1) * step + (taps - 1) * far + 1 - size - 2 * pad, 0) for out, size, taps, step, pad, far in every
+    ]
+    edges = [side for more in reversed(beyond) for side in (0, more)]
+    wide = torch.nn.functional.pad(x, edges, value=-math.inf) if any(beyond) else x
+    found = symbolic("sley::MaxPoolBackward", (grad, wide), numbers, dtype=x.dtype, shape=wide.shape, version=1)
+    return found[(..., *(slice(0, size) for size in x.shape[2:]))] if any(beyond) else found
 
 
 def avg_pool_backward(
@@ -93,7 +129,7 @@ def avg_pool_backward(
     if ceil_mode or divisor_override is not None or x.dim() != 4:
         raise UnsupportedOperator("the gradient of avg_pool2d with ceil_mode, a divisor, or of a single image")
     numbers = {
-        **_windows(kernel_size, stride, padding),
+        **_windows(2, kernel_size, stride, padding),
         "count_include_pad": int(count_include_pad),
     }
     return symbolic("sley::AveragePoolBackward", (grad, x), numbers, dtype=x.dtype, shape=x.shape, version=1)
@@ -182,13 +218,33 @@ def embedding_backward(grad: Tensor, indices: Tensor, num_weights: int, padding_
     return found if found.dtype is grad.dtype else found.to(grad.dtype)
 
 
-def _pair(values: Sequence[int]) -> list[int]:
-    return list(values) * 2 if len(values) == 1 else list(values)
+def trilinear(
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,
+) -> Tensor:
+    """A product of three with axes of one element put in, summed along some, as ``bilinear`` and its gradients are."""
+    names = "abcdefgh"[: i1.dim() + len(expand1)]
+    terms = ["".join(n for at, n in enumerate(names) if at not in own) for own in (expand1, expand2, expand3)]
+    result = "".join(n for at, n in enumerate(names) if at not in sumdim)
+    return torch.einsum(f"{','.join(terms)}->{result}", i1, i2, i3)
+
+
+def _each(count: int, values: Sequence[int]) -> list[int]:
+    """A number for each dimension."""
+    return list(values) * count if len(values) == 1 else list(values)
 
 
 OWN: dict[Any, Callable[..., Any]] = {
     aten.convolution_backward.default: convolution_backward,
-    aten.max_pool2d_with_indices_backward.default: max_pool_backward,
+    aten.max_pool2d_with_indices_backward.default: max_pool2d_backward,
+    aten.max_pool3d_with_indices_backward.default: max_pool3d_backward,
+    aten._trilinear.default: trilinear,
     aten.avg_pool2d_backward.default: avg_pool_backward,
     aten._softmax_backward_data.default: softmax_backward,
     aten._log_softmax_backward_data.default: log_softmax_backward,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._decomp import get_decompositions
 from torch.fx import GraphModule, Node, traceback
 from torch.fx.node import map_aggregate
 
@@ -115,6 +116,20 @@ def _on_host(value: Any) -> Any:
     return value
 
 
+LEFT_WHOLE = (aten.silu_backward, aten.mish_backward)
+"""Operators that PyTorch has in parts and, on the host, as a whole: its exporter leaves them whole, whatever it is
+told."""
+
+
+class InParts(torch.fx.Interpreter):
+    """Runs a graph, with the operators of ``LEFT_WHOLE`` in parts."""
+
+    parts = get_decompositions(LEFT_WHOLE)
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        return super().call_function(self.parts.get(target, target), args, kwargs)
+
+
 class Fixed(torch.nn.Module):
     """A graph with some of its arguments in place."""
 
@@ -130,4 +145,4 @@ class Fixed(torch.nn.Module):
         for place, value in zip(self.free, values, strict=True):
             arguments[place] = value
         with traceback.preserve_node_meta():  # so that what cannot be exported has its place in the user's program
-            return torch.fx.Interpreter(self.graph).run(*arguments)
+            return InParts(self.graph).run(*arguments)

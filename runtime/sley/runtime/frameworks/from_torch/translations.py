@@ -246,6 +246,21 @@ OF_LIBRARIES: dict[str, Callable[..., Any]] = {"transformers::grouped_mm_fallbac
 """Operators that libraries add to PyTorch when they are imported."""
 
 
+TAKEN_APART = (
+    torch.ops.aten.embedding_bag.default,
+    torch.ops.aten.embedding_bag.padding_idx,
+    torch.ops.aten._embedding_bag.default,
+    torch.ops.aten._embedding_bag_forward_only.default,
+    torch.ops.aten.histc.default,
+    torch.ops.aten.det.default,
+    torch.ops.aten.linalg_det.default,
+    torch.ops.aten.logdet.default,
+    torch.ops.aten._linalg_det.default,
+)
+"""Operators that the exporter has a translation of which the device cannot do: they are made of others, as the device
+``sley`` makes them."""
+
+
 def translations() -> Any:
     """All that the exporter translates: its own, and those of this file in their place. Its table is no public part of
     it; to fill one takes most of a second, so each is filled once."""
@@ -263,4 +278,6 @@ def _registry(own: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...]) ->
     registry = _registration.ONNXRegistry.from_torchlib(OPSET)
     for operator, function in own:
         registry.register_op(operator, function)
+    for operator in TAKEN_APART:
+        registry.functions.pop(operator.name(), None)
     return registry

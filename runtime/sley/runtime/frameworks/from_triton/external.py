@@ -11,10 +11,17 @@ from sley.runtime.frameworks.from_triton.refusal import refuse
 from sley.runtime.frameworks.from_triton.ttir import Operation
 from sley.runtime.frameworks.from_triton.values import Known
 from sley.runtime.nn.functions import TILES, power_tile
+from sley.runtime.nn.special import SPECIAL
 from sley.runtime.tile import language as tile
 from sley.runtime.tile.trace import Tile
 
-FLOATS: dict[str, Callable[[Tile], Tile]] = {**TILES, "rint": tile.round, "nearbyint": tile.round, "abs": absolute}
+FLOATS: dict[str, Callable[[Tile], Tile]] = {
+    **TILES,
+    **SPECIAL,
+    "rint": tile.round,
+    "nearbyint": tile.round,
+    "abs": absolute,
+}
 """Functions with a result of floating point."""
 TESTS: dict[str, Callable[[Tile], Tile]] = {
     "isnan": lambda x: x != x,

@@ -1,4 +1,5 @@
-"""Equal elements: ``sort`` and ``topk`` may give them in any order, so the host's numbers are not the only right ones.
+"""Equal elements: ``sort``, ``topk`` and ``mode`` may give any of them first, so the host's numbers are not the only
+right ones.
 
 A result is then compared with the host's elements in the device's order, forward and backward.
 """
@@ -11,7 +12,7 @@ import torch
 
 from sley.runtime.frameworks.torch_device.agreement import Call
 
-FREE = {"sort": 0, "argsort": 0, "topk": 1}
+FREE = {"sort": 0, "argsort": 0, "topk": 1, "mode": 0}
 """Operators, and which of their arguments behind the tensor is the axis."""
 
 
@@ -25,6 +26,9 @@ def in_order_of(found: Any, name: str, call: Call, expected: Any) -> Call:
     axis = named.get("dim", others[place] if len(others) > place else -1)
     numbers = (found if name == "argsort" else found[1]).cpu()
     wanted = expected if name == "argsort" else expected[1]
+    reduced = numbers.dim() < given.dim()  # by ``mode``, without ``keepdim``
+    if reduced and numbers.shape == wanted.shape:
+        numbers, wanted = numbers.unsqueeze(axis), wanted.unsqueeze(axis)
     if numbers.shape != wanted.shape or not numbers.numel():
         return call
     if numbers.min() < 0 or numbers.max() >= given.shape[axis] or (numbers.sort(axis)[0].diff(dim=axis) == 0).any():
@@ -34,6 +38,9 @@ def in_order_of(found: Any, name: str, call: Call, expected: Any) -> Call:
         return call
 
     def ordered(x: torch.Tensor, *_: Any, **__: Any) -> Any:
-        return numbers if name == "argsort" else (x.gather(axis, numbers), numbers)
+        parts = x.gather(axis, numbers), numbers
+        if name == "argsort":
+            return numbers
+        return tuple(part.squeeze(axis) for part in parts) if reduced else parts
 
     return Call(ordered, call.arguments, call.process)

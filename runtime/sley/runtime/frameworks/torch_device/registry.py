@@ -41,6 +41,7 @@ FAMILIES = (
     "counting",
     "bags",
     "grouped",
+    "factorizations",
     "optimizers",
 )
 """Files of ``operators``, in the order of the page."""

@@ -18,6 +18,7 @@ from sley.runtime.frameworks.torch_device import (
     refusal,
     registry,
     storage,
+    ties,
 )
 from sley.runtime.frameworks.torch_device.native import hooks
 from sley.runtime.frameworks.torch_device.storage import NAME
@@ -77,3 +78,4 @@ def register() -> None:
     printing.register()
     accelerator.register()
     pinning.register()
+    ties.register()

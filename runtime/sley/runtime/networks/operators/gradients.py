@@ -13,6 +13,7 @@ from sley.runtime.device.buffer import Buffer
 from sley.runtime.networks.compilation import Compilation, Value
 from sley.runtime.networks.graph import Node
 from sley.runtime.networks.operators.images import channels_first, channels_last, precision_of, windows_of
+from sley.runtime.networks.operators.order import dense
 from sley.runtime.networks.operators.patches import conv_image_gradient, conv_weight_gradient
 from sley.runtime.networks.registry import operator
 from sley.runtime.nn import operators as nn
@@ -32,7 +33,7 @@ def conv_backward(c: Compilation, node: Node, grad: Value, x: Value, w: Value) -
     if wanted[1]:
         of_w = _like(c, conv_weight_gradient(nn.copy(rows, stream=c.stream), images, weights.shape, *more), weights)
     if wanted[2]:
-        of_bias = _like(c, nn.sum(rows, (0, 1, 2), stream=c.stream), weights)
+        of_bias = _like(c, nn.sum(rows, tuple(range(rows.ndim - 1)), stream=c.stream), weights)
     return of_x, of_w, of_bias
 
 
@@ -95,7 +96,8 @@ def batch_norm_backward(
 
 @operator("EmbeddingBackward")
 def embedding_backward(c: Compilation, node: Node, grad: Value, numbers: Value) -> Buffer:
-    return nn.embedding_backward(c.array(grad), c.array(numbers), node.attributes["rows"], stream=c.stream)
+    rows, places = (dense(c, c.array(value)) for value in (grad, numbers))
+    return nn.embedding_backward(rows, places, node.attributes["rows"], stream=c.stream)
 
 
 def _like(c: Compilation, value: Buffer, other: Buffer) -> Buffer:

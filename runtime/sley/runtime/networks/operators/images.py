@@ -3,6 +3,7 @@ device."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -115,10 +116,16 @@ def conv(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = No
     return channels_first(nn.conv2d(view, taps, stride=steps, padding=padding, dilation=spreads, **more))
 
 
+def _check_floats(node: Node, images: Buffer) -> None:
+    if images.ndim not in (3, 4, 5) or images.dtype.kind == "i":
+        raise UnsupportedOperator(
+            f"{node}: weights that the network computes are those of floats, of one to three dimensions"
+        )
+
+
 def _of_patches(c: Compilation, node: Node, images: Buffer, weights: Buffer, bias: Value | None) -> Buffer:
     """With weights that are not known."""
-    if images.ndim != 4 or images.dtype.kind == "i":
-        raise UnsupportedOperator(f"{node}: weights that the network computes are those of images of floats")
+    _check_floats(node, images)
     view = turned(images)
     if view.dtype != weights.dtype:
         view = nn.cast(view, weights.dtype, stream=c.stream)
@@ -132,21 +139,23 @@ def _of_patches(c: Compilation, node: Node, images: Buffer, weights: Buffer, bia
 
 
 def windows_of(node: Node, weights: Buffer) -> patches.Windows:
-    """The windows of a convolution of images whose padding is given."""
+    """The windows of a convolution whose padding is given."""
     if node.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         raise UnsupportedOperator(f"{node}: auto_pad with weights that the network computes")
-    pads = list(node.attributes.get("pads", [0] * 4))
-    pads = pads * 2 if len(pads) == 2 else pads
-    steps, spreads = (tuple(node.attributes.get(name, [1, 1])) for name in ("strides", "dilations"))
-    taps = weights.shape[2], weights.shape[3]
-    sides = (pads[0], pads[2]), (pads[1], pads[3])
-    return patches.Windows(taps, steps, sides, spreads, node.attributes.get("group", 1))
+    count = weights.ndim - 2
+    pads = list(node.attributes.get("pads", [0] * (2 * count)))
+    pads = pads * 2 if len(pads) == count else pads
+    steps, spreads = (tuple(node.attributes.get(name, [1] * count)) for name in ("strides", "dilations"))
+    sides = tuple(zip(pads[:count], pads[count:], strict=True))
+    return patches.Windows(weights.shape[2:], steps, sides, spreads, node.attributes.get("group", 1))
 
 
 @operator("ConvTranspose")
 def conv_transpose(c: Compilation, node: Node, x: Value, w: Value, bias: Value | None = None) -> Buffer:
-    images, weights = c.array(x), c.known(node, w, "the weights")
-    count = images.ndim - 2
+    images = c.array(x)
+    if isinstance(w, Buffer):
+        return _transposed_of_patches(c, node, images, w, bias)
+    weights, count = w, images.ndim - 2
     if count not in (1, 2, 3):
         raise UnsupportedOperator(f"{node}: of {count} dimensions; the device has 1 to 3")
     taps = weights.transpose(*range(2, weights.ndim), 1, 0)
@@ -177,6 +186,23 @@ def conv_transpose(c: Compilation, node: Node, x: Value, w: Value, bias: Value |
     ends = [slice(0, size + min(value, 0)) for size, value in zip(result.shape[1:-1], extra, strict=True)]
     result = result[(slice(None), *ends)]
     return channels_first(result[:, 0] if count == 1 else result)
+
+
+def _transposed_of_patches(c: Compilation, node: Node, images: Buffer, weights: Buffer, bias: Value | None) -> Buffer:
+    """With weights that are not known: the gradient by the images of the convolution the other way."""
+    _check_floats(node, images)
+    windows, view = windows_of(node, weights), channels_last(c, images)
+    if view.dtype != weights.dtype:
+        view = nn.cast(view, weights.dtype, stream=c.stream)
+    before, extra = _edges(node, images.shape[2:], windows.taps, list(windows.stride), list(windows.dilation))
+    every = zip(images.shape[2:], windows.taps, windows.stride, windows.dilation, before, extra, strict=True)
+    sides = [(size - 1) * step + (taps - 1) * far + 1 - 2 * cut + more for size, taps, step, far, cut, more in every]
+    windows = replace(windows, pads=tuple((cut, cut) for cut in before))
+    shape = images.shape[0], *sides, weights.shape[1] * windows.groups
+    result = patches.conv_image_gradient(view, weights, shape, windows, c.precision, c.stream)
+    if bias is not None:
+        result = nn.add(result, c.array(bias), stream=c.stream)
+    return channels_first(result if result.dtype == images.dtype else nn.cast(result, images.dtype, stream=c.stream))
 
 
 def _edges(

@@ -11,7 +11,7 @@ from sley.runtime.frameworks.torch_device.registry import operator
 SUM, MEAN, MAX = range(3)
 
 
-@operator("_embedding_bag", "_embedding_bag_forward_only", composed=True, forms=False)
+@operator("_embedding_bag", "_embedding_bag_forward_only", composed=True, forms=False, parts=True)
 def embedding_bag(
     weight: Tensor,
     indices: Tensor,

@@ -152,6 +152,25 @@ def nanmedian(self: Tensor) -> Tensor:
     return nanmedian_dim(self.reshape(-1), 0)[0]
 
 
+@operator("mode", parts=True)
+def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> tuple[Tensor, Tensor]:
+    """Of values that are as frequent the smallest one; of its places the last one. NaN are all different."""
+    if not self.dim():
+        return self.clone(), torch.zeros((), dtype=torch.int64, device=self.device)
+    place = place_of(self, dim)
+    size = self.shape[place]
+    if not size:
+        raise IndexError(f"mode(): Expected reduction dim {place} to have non-zero size.")
+    values, numbers = self.sort(dim=place, stable=True)
+    at = torch.arange(size, device=self.device).reshape([-1 if axis == place else 1 for axis in range(self.dim())])
+    new = values.narrow(place, 1, size - 1) != values.narrow(place, 0, size - 1)
+    starts = torch.where(new, at.narrow(place, 1, size - 1), 0)
+    starts = torch.cat([torch.zeros_like(numbers.narrow(place, 0, 1)), starts], place).cummax(place)[0]
+    last = (at - starts).argmax(place, keepdim=True)
+    found = values.gather(place, last), numbers.gather(place, last)
+    return found if keepdim else (found[0].squeeze(place), found[1].squeeze(place))
+
+
 @operator("index_reduce", parts=True)
 def index_reduce(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True

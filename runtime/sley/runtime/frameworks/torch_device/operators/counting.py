@@ -26,16 +26,18 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
     return total.index_add(0, self.to(torch.int64), each)
 
 
-@operator("histc")
+@operator("histc", parts=True)
 def histc(self: Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> Tensor:
     """Elements beyond the bounds, and NaN, are not counted; bounds that are equal are those of the elements."""
     if bins <= 0 or max < min:
         raise RuntimeError(f"histc of {bins} bins from {min} to {max}: bins are 1 or more, and max is not below min")
     x = self.reshape(-1).to(torch.float32)
+    low, high = torch.full((), min, device=self.device), torch.full((), max, device=self.device)
     if min == max and len(x):
-        min, max = (float(end.item()) for end in torch.aminmax(x))
-    if min == max:
-        min, max = min - 1, max + 1
-    place = ((x - min) * (bins / (max - min))).floor().clamp(0, bins - 1).nan_to_num(0).to(torch.int64)
-    inside = torch.logical_and(x >= min, x <= max).to(torch.float32)
+        low, high = x.amin(0), x.amax(0)
+    low, high = low.to(torch.float32), high.to(torch.float32)
+    apart = (low == high).to(torch.float32)
+    low, high = low - apart, high + apart
+    place = ((x - low) * (bins / (high - low))).floor().clamp(0, bins - 1).nan_to_num(0).to(torch.int64)
+    inside = torch.logical_and(x >= low, x <= high).to(torch.float32)
     return torch.zeros(bins, device=self.device).index_add(0, place, inside).to(self.dtype)

@@ -1,7 +1,7 @@
-"""The logarithm of the gamma function and its derivatives.
+"""Derivatives of the logarithm of the gamma function, from the second on.
 
-Each is an asymptotic series at an argument of at least 4, or 7, that is reached by the recurrence of the function;
-below 1/2, or 0, a reflection. The derivatives from the second on are zeta functions of Hurwitz, sums of (x + k)^-s.
+They are zeta functions of Hurwitz, sums of (x + k)^-s: an asymptotic series at an argument of at least 7, that is
+reached by the recurrence of the function; below 0 a reflection.
 """
 
 from __future__ import annotations
@@ -14,21 +14,10 @@ from torch import Tensor
 
 from sley.runtime.frameworks.torch_device.pointwise import float_type, pointwise
 from sley.runtime.frameworks.torch_device.registry import operator
-from sley.runtime.nn.functions import cos_tile, sin_tile
 from sley.runtime.tile import language as tile
 
 ZETA_TERMS = 7
 """Terms of a zeta function that are added one by one, before the series."""
-
-
-@operator("lgamma")
-def lgamma(self: Tensor) -> Tensor:
-    return pointwise(_lgamma, self, dtype=float_type(self), computed=torch.float32)
-
-
-@operator("digamma")
-def digamma(self: Tensor) -> Tensor:
-    return pointwise(_digamma, self, dtype=float_type(self), computed=torch.float32)
 
 
 @operator("polygamma")
@@ -36,7 +25,7 @@ def polygamma(n: int, self: Tensor) -> Tensor:
     if n < 0:
         raise RuntimeError(f"polygamma(n, x) does not support negative n: {n}")
     if n == 0:
-        return digamma(self)
+        return torch.digamma(self)
 
     x, place = self.to(torch.float32), float_type(self)
 
@@ -52,39 +41,6 @@ def polygamma(n: int, self: Tensor) -> Tensor:
     low, high = (zeta(pointwise(part, x, dtype=torch.float32)) for part in (_last_below, _beyond))
     sign, scale = (-1.0) ** (n + 1), (-1.0) ** (n + 1) * math.factorial(n)
     return pointwise(_joined, x, first, low, high, sign, scale, dtype=place, computed=torch.float32)
-
-
-def _lgamma(x: Any) -> Any:
-    below = x < 0.5
-    y = tile.where(below, 1.0 - x, x)
-    small = y < 4.0
-    z = tile.where(small, y + 4.0, y)
-    product = tile.where(small, y * (y + 1.0) * (y + 2.0) * (y + 3.0), 1.0)
-    inverse = tile.reciprocal(z)
-    square = inverse * inverse
-    series = (((square * (-1 / 1680) + 1 / 1260) * square - 1 / 360) * square + 1 / 12) * inverse
-    found = (z - 0.5) * tile.log(z) - z + (series + 0.5 * math.log(2 * math.pi)) - tile.log(product)
-    found = tile.where(z == math.inf, math.inf, found)
-    sine = sin_tile(_rest(x) * math.pi)
-    mirrored = -tile.log(tile.maximum(sine, -sine) * (1 / math.pi)) - found
-    return tile.where(x == -math.inf, math.inf, tile.where(below, mirrored, found))
-
-
-def _digamma(x: Any) -> Any:
-    below = x < 0.5
-    y = tile.where(below, 1.0 - x, x)
-    small = y < 4.0
-    z = tile.where(small, y + 4.0, y)
-    terms = tile.reciprocal(y) + tile.reciprocal(y + 1.0) + tile.reciprocal(y + 2.0) + tile.reciprocal(y + 3.0)
-    inverse = tile.reciprocal(z)
-    square = inverse * inverse
-    series = (((square * (1 / 240) - 1 / 252) * square + 1 / 120) * square - 1 / 12) * square
-    found = tile.log(z) - inverse * 0.5 + series - tile.where(small, terms, 0.0)
-    rest = _rest(x)
-    turned = rest * math.pi
-    mirrored = found - cos_tile(turned) * tile.reciprocal(sin_tile(turned)) * math.pi
-    mirrored = tile.where((rest == 0.0) * (x < 0.0), math.nan, mirrored)
-    return tile.where(below, mirrored, found)
 
 
 def _first_term(x: Any) -> Any:
@@ -126,8 +82,3 @@ def _power(x: Any, count: int) -> Any:
     for _ in range(count - 1):
         found = found * x
     return found
-
-
-def _rest(x: Any) -> Any:
-    """What is left of a number behind the next whole one, exactly."""
-    return x - tile.round(x)

@@ -221,3 +221,14 @@ def native_group_norm_backward(
     if output_mask[2]:
         shift = grad.sum((0, 3)).reshape(channels).to(input.dtype if weight is None else weight.dtype)
     return images, taps, shift
+
+
+@operator("_weight_norm_interface_backward", parts=True)
+def weight_norm_backward(
+    grad_w: torch.Tensor, saved_v: torch.Tensor, saved_g: torch.Tensor, saved_norms: torch.Tensor, dim: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of v · g / |v|, by v and by g."""
+    axes = [axis for axis in range(saved_v.dim()) if axis != dim]
+    norms = saved_norms.reshape(saved_g.shape)
+    along = (grad_w * saved_v).sum(axes, keepdim=True) / norms
+    return (saved_g / norms) * (grad_w - saved_v * (along / norms)), along
