@@ -111,3 +111,17 @@ def test_a_module_that_fails_beside_others() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode
     assert "no such text" in done.stderr
+
+
+def test_trusted_nets_make_the_same_text() -> None:
+    """In a process of its own, where Amaranth does not look at each net."""
+    program = (
+        "from sley.abi.config import preset; from sley.hw.elaboration.nets import trust_nets;"
+        "from sley.hw.elaboration.widths import remember_widths; from sley.hw.core.matrix.array import SystolicArray;"
+        "from sley.hw.rtlil import system_rtlil\n"
+        "plain = system_rtlil(SystolicArray(preset('nano')))\n"
+        "remember_widths(); trust_nets()\n"
+        "assert system_rtlil(SystolicArray(preset('nano'))) == plain; print(plain.count('cell'))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert int(found) > 50
