@@ -86,11 +86,9 @@ def cached_text(
 
 def _generated(generate: Callable[..., str], *arguments: object) -> str:
     """What ``generate`` makes, in a process for that alone."""
-    from sley.hw.elaboration.nets import trust_nets
     from sley.hw.elaboration.widths import remember_widths
 
     remember_widths()
-    trust_nets()
     return generate(*arguments)
 
 
