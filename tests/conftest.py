@@ -20,7 +20,7 @@ from rich.table import Table
 
 from sley.abi.install import extra
 from sley.fpga.flow.toolchain import TOOLS, prepared
-from sley.hw.testing.simulation.widths import remember_widths
+from sley.hw.elaboration.widths import remember_widths
 from sley.hw.testing.streams import WATCHES, compiled
 from sley.runtime import blas
 from sley.runtime.device.buffer import BF16, Buffer

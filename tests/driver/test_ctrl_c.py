@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -21,6 +21,14 @@ from sley.sim.engines.options import default_engine
 Check = Callable[[], None]
 FIRST, SECOND = 7, 9
 COMPILED = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
+
+
+@pytest.fixture(autouse=True)
+def python_handles_sigint() -> Iterator[None]:
+    """Also where pytest runs in the background of a shell, which has the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def press() -> None:

@@ -211,7 +211,8 @@ class ChipConfig:
     def capabilities(self) -> dict[str, int]:
         """Every parameter by name as an integer, without the preset's name; of types bit t for the one with code t."""
         sets = ("operand_types", "vector_functions")
-        sizes = {key: int(value) for key, value in asdict(self).items() if key not in ("name", *sets)}
+        names = (field.name for field in dataclasses.fields(self) if field.name not in ("name", *sets))
+        sizes = {name: int(getattr(self, name)) for name in names}
         return {name: sum(1 << member for member in getattr(self, name)) for name in sets} | sizes
 
     @classmethod

@@ -3,9 +3,10 @@
 All registers are 32 bits wide and are accessed as whole words.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property, lru_cache
 
 from sley.abi.config import ABI_MAJOR, ABI_MINOR, ChipConfig
 from sley.abi.counters import CounterGroup
@@ -48,7 +49,7 @@ class Register:
     doc: str
     fields: tuple[Field, ...]
 
-    @property
+    @cached_property
     def layout(self) -> Layout:
         return Layout(self.name, 8 * WORD_BYTES, self.fields)
 
@@ -90,19 +91,7 @@ class RegisterMap:
 
     def __init__(self, config: ChipConfig):
         self.config = config
-        self.blocks: tuple[RegisterBlock, ...] = (
-            _chip_block(config),
-            _queue_block(config),
-            _context_block(config),
-            _doorbell_block(config),
-        )
-        self.registers: dict[str, PlacedRegister] = {}
-        for block in self.blocks:
-            for index in range(block.count):
-                for register in block.registers:
-                    placed = PlacedRegister(block, index, register, register.layout)
-                    self.registers[placed.name] = placed
-        self.by_address: dict[int, PlacedRegister] = {r.address: r for r in self}
+        self.blocks, self.registers, self.by_address = _placed(config)
 
     def __iter__(self) -> Iterator[PlacedRegister]:
         return iter(self.registers.values())
@@ -114,6 +103,21 @@ class RegisterMap:
     def size(self) -> int:
         """Bytes of MMIO space, a power of two."""
         return MMIO_BYTES
+
+
+@lru_cache(maxsize=16)
+def _placed(
+    config: ChipConfig,
+) -> tuple[tuple[RegisterBlock, ...], Mapping[str, PlacedRegister], Mapping[int, PlacedRegister]]:
+    """Blocks, and registers by name and by address: once for a chip, as each device that is opened asks for them."""
+    blocks = _chip_block(config), _queue_block(config), _context_block(config), _doorbell_block(config)
+    placed = [
+        PlacedRegister(block, index, register, register.layout)
+        for block in blocks
+        for index in range(block.count)
+        for register in block.registers
+    ]
+    return blocks, {register.name: register for register in placed}, {register.address: register for register in placed}
 
 
 def _word(name: str, doc: str, reset: int = 0) -> tuple[Field, ...]:

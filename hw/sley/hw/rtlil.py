@@ -24,14 +24,19 @@ def component_rtlil(
 
 
 def chip_rtlil(config: ChipConfig, beside: bool = False) -> str:
-    """RTLIL of the chip with that configuration; the top module is ``sley``. ``beside``: see ``Emission``.
+    """RTLIL of the chip with that configuration; the top module is ``sley``. ``beside``: see ``Emission``."""
+    from sley.hw.chip import Chip
+
+    return system_rtlil(Chip(config), beside)
+
+
+def system_rtlil(component: wiring.Component, beside: bool = False) -> str:
+    """RTLIL of a chip, or of a component that has one inside; the top module is ``sley``. ``beside``: see ``Emission``.
 
     It does not say which line of which file a cell comes from: that would be a third of the text, and another text
     wherever Sley is installed.
     """
-    from sley.hw.chip import Chip
-
-    return _text(Emission(RtlilPlatform(), partial(_convert, emit_src=False), beside), Chip(config), TOP)
+    return _text(Emission(RtlilPlatform(), partial(_convert, emit_src=False), beside), component, TOP)
 
 
 def _text(emission: Emission, component: wiring.Component, name: str) -> str:

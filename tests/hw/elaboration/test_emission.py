@@ -111,3 +111,16 @@ def test_a_module_that_fails_beside_others() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert done.returncode
     assert "no such text" in done.stderr
+
+
+def test_the_text_is_the_same_with_widths_that_are_computed_once() -> None:
+    """As engines make it, in a process of its own."""
+    program = (
+        "from sley.abi.config import preset; from sley.hw.core.matrix.array import SystolicArray;"
+        "from sley.hw.elaboration.widths import remember_widths; from sley.hw.rtlil import system_rtlil\n"
+        "plain = system_rtlil(SystolicArray(preset('nano')))\n"
+        "remember_widths()\n"
+        "assert system_rtlil(SystolicArray(preset('nano'))) == plain; print(plain.count('cell'))"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert int(found) > 50

@@ -15,13 +15,26 @@ def rejects(match: str, error: type[Exception] = ValueError) -> Iterator[None]:
     """Like ``pytest.raises(error, match=match)``, for constructors of components.
 
     A component whose constructor raised was never elaborated, which Amaranth warns about whenever it is collected,
-    usually in the middle of another test. Here it is collected at once, in silence, with what else is young: all that
-    a run of tests has in memory takes a second.
+    usually in the middle of another test. Here it is collected at once, in silence, among the youngest objects: the
+    search for garbage is off in between, so that all of it is among them, and a search of what a run of tests has in
+    memory takes seconds.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _only_young():
         warnings.simplefilter("ignore", UnusedElaboratable)
         with pytest.raises(error, match=match) as caught:
             yield
         traceback.clear_frames(caught.tb)
         del caught
-        gc.collect(1)
+        gc.collect(0)
+
+
+@contextmanager
+def _only_young() -> Iterator[None]:
+    """Whatever is made in between stays among the youngest objects."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

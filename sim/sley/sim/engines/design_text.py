@@ -78,10 +78,18 @@ def cached_text(
         what = {"verilog": "Verilog", "rtlil": "RTLIL"}[kind]
         step = Step(what, FIXED_COST + config.array**2, SECONDS[what])
         with progress(f"Generating the {what} of {config.name} (once for this design)", step):
-            output.write_text(in_new_process(generate, config, *arguments))
+            output.write_text(in_new_process(_generated, generate, config, *arguments))
         sources.check()
 
     return cached(kind, f"{name}.{suffix}", build).read_text()
+
+
+def _generated(generate: Callable[..., str], *arguments: object) -> str:
+    """What ``generate`` makes, in a process for that alone."""
+    from sley.hw.elaboration.widths import remember_widths
+
+    remember_widths()
+    return generate(*arguments)
 
 
 def _version(package: str) -> str:

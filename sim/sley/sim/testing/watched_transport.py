@@ -29,7 +29,7 @@ class WatchedTransport(FastTransport):
 
 
 def _rtlil(config: ChipConfig, pages: int) -> str:
-    from sley.hw.rtlil import component_rtlil
+    from sley.hw.rtlil import system_rtlil
     from sley.hw.testing.watched_chip import WatchedChip
 
-    return component_rtlil(WatchedChip(config, pages))
+    return system_rtlil(WatchedChip(config, pages), beside=True)

@@ -15,7 +15,7 @@ from sley.abi.timing import SRAM_READ
 from sley.hw.core.unit import UnitCommand
 from sley.hw.core.vector.reads import READ_PORTS
 from sley.hw.core.vector.unit import VectorUnit
-from sley.hw.testing.simulation.widths import remember_widths
+from sley.hw.elaboration.widths import remember_widths
 from sley.sim import Simulation
 from sley.sim.engines.design_text import cached_text
 from sley.sim.fast.run.convert import design_ports, design_rtlil

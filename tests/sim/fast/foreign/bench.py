@@ -1,6 +1,5 @@
 """A design of someone else on the fast engine and in Amaranth's own simulator (pysim), in lock-step."""
 
-import gc
 import random
 import re
 import warnings
@@ -63,7 +62,6 @@ def quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-        gc.collect()
 
 
 def ports_of(design: Any) -> dict[str, Signal]:

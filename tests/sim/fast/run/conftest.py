@@ -14,6 +14,7 @@ def translated_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Designs are translated to C in this process; those of whole chips, in other tests, in one of their own."""
 
     def called(function: Callable[..., Any], *arguments: Any) -> Any:
+        gc.disable()  # as there
         try:
             return function(*arguments)
         finally:

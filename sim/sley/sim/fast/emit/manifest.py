@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sley.sim.build.cache import digest
@@ -129,6 +130,10 @@ class Manifest:
         ]
         data["clocks"] = [ClockName(**clock) for clock in data["clocks"]]
         return cls(**data)
+
+
+known_manifest = lru_cache(maxsize=4)(Manifest.from_json)
+"""That of a text which was there before is not read again: it takes most of the time to open a design once more."""
 
 
 def make_manifest(netlist: Netlist, code: Code) -> Manifest:

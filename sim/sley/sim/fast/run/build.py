@@ -3,7 +3,6 @@
 The C of a design is kept in the cache and compiled twice: cheaply at first, then well, by a process in the background.
 """
 
-import gc
 import os
 import shutil
 import zipfile
@@ -52,12 +51,7 @@ def netlist_of(rtlil: str, top: str | None = None, ties: Mapping[str, int] | Non
 
 
 def write_design(archive: Path, rtlil: str, top: str | None, ties: Mapping[str, int] | None) -> None:
-    """C code of a design and the description of its state, as files in an archive.
-
-    For a process of its own: without the search for garbage among a netlist's many objects it takes two thirds of the
-    time.
-    """
-    gc.disable()
+    """C code of a design and the description of its state, as files in an archive."""
     netlist = netlist_of(rtlil, top, ties)
     code = emit(schedule(classify(netlist)))
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as files:

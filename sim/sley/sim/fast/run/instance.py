@@ -14,7 +14,7 @@ from typing import Any
 
 from sley.sim.build.cache import digest
 from sley.sim.errors import FastError
-from sley.sim.fast.emit.manifest import Manifest, MemoryPlace, Piece, Signal
+from sley.sim.fast.emit.manifest import MemoryPlace, Piece, Signal, known_manifest
 from sley.sim.fast.run import activity
 from sley.sim.fast.run.c_api import HOOK, NOT_YET, STOPPED, declare
 from sley.sim.fast.run.condition import Condition, Test, computed_condition, stored_condition
@@ -49,7 +49,7 @@ class Instance(ABC):
         self._pointer = ctypes.c_void_p(handle)
         self._rtlil = rtlil
         self._top = top
-        self.manifest = Manifest.from_json(library.fast_manifest().decode())
+        self.manifest = known_manifest(library.fast_manifest().decode())
         self._state = (ctypes.c_uint8 * self.manifest.state_bytes).from_address(library.fast_state(handle))
         self._view = memoryview(self._state).cast("B")
         self._events = Events(self.manifest, self._view, partial(library.fast_cycle, self._pointer))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from enum import IntEnum
+from functools import lru_cache
 
 from sley.abi.command import ErrorAddress, QueueEvent
 from sley.abi.config import ChipConfig
@@ -173,8 +174,9 @@ _ENUMS: dict[str, type[IntEnum]] = {
 }
 
 
+@lru_cache(maxsize=16)
 def header(config: ChipConfig) -> str:
-    """The text of ``abi.h`` for a chip."""
+    """The text of ``abi.h`` for a chip, made once for all devices that are opened."""
     lines = ["// Made from sley.abi by sley.sim.model.compiled.header.", "#pragma once", "#include <stdint.h>"]
     for name, value in (_sizes(config) | _matrix_cycles(config) | _numbers(config)).items():
         lines.append(f"#define {name} {value}")

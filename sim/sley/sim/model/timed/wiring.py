@@ -1,6 +1,6 @@
 """What the C of a chip knows of its wiring: nodes, routers and their turns, and what twins are told at reset."""
 
-from collections.abc import Iterator
+from functools import lru_cache
 
 from sley.abi.config import ChipConfig
 from sley.abi.network import COORDINATE_BITS
@@ -44,14 +44,17 @@ def wiring(config: ChipConfig) -> str:
     )
 
 
-def _fields(config: ChipConfig) -> Iterator[str]:
+@lru_cache(maxsize=16)
+def _fields(config: ChipConfig) -> list[str]:
     """``R_CHIP_CONTROL_RESET(word)`` of each field of a register, and ``R_CHIP_CONTROL_RESET_AT``, its lowest bit."""
+    lines = []
     for block in RegisterMap(config).blocks:
         for register in block.registers:
             for name, field in register.layout.fields.items():
                 full = f"R_{block.name}_{register.name}_{name.upper()}"
-                yield f"#define {full}(word) ((word) >> {field.lsb} & {(1 << field.width) - 1:#x}u)"
-                yield f"#define {full}_AT {field.lsb}"
+                lines.append(f"#define {full}(word) ((word) >> {field.lsb} & {(1 << field.width) - 1:#x}u)")
+                lines.append(f"#define {full}_AT {field.lsb}")
+    return lines
 
 
 def _number(node: Node) -> int:

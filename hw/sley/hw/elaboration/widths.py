@@ -2,7 +2,7 @@
 
 Amaranth computes the width of a structure from those of all its fields, of an enumeration from all its members, and of
 an expression from all that it is made of, each time that it is asked for one: a third of the time of a bench whose
-streams have structures as payload, and a quarter of that to translate a block.
+streams have structures as payload, a quarter of that to translate a block, an eighth of that to make RTLIL of a chip.
 """
 
 from collections.abc import Callable
