@@ -38,6 +38,16 @@ def downwards(a: Any, b: Any, c: Any) -> None:
         tile.store(c, (row, 0), total)
 
 
+@tile.kernel
+def in_parts(a: Any, b: Any, c: Any) -> None:
+    """A sum of products, without a loop."""
+    for column in range(0, c.shape[1], 64):
+        total = tile.zeros((16, 64))
+        for k in (0, 80, 160):
+            total = tile.dot(tile.load(a, (0, k), (16, 80)), tile.load(b, (k, column), (80, 64)), total)
+        tile.store(c, (0, column), total)
+
+
 def operands(m: int, k: int, n: int) -> dict[str, Any]:
     random = np.random.default_rng(k)
     a, b = (random.integers(-4, 5, shape).astype(BF16) for shape in ((m, k), (k, n)))
@@ -54,6 +64,14 @@ def test_which_loops(shape: tuple[int, int, int], ahead: int) -> None:
     assert len(prepare(function, BASE).early) == ahead
     function = kernels.matmul.function(types, {"shape": shape, "activation": None}, (1, 1, 1))
     assert prepare(function, BASE, tile.Schedule(prefetch=False)).early == {}
+
+
+def test_products_of_one_sum_are_no_stages(base: Device) -> None:
+    """Loads alone are ahead: the second product needs the first one, not what the vector unit makes of it."""
+    arrays = operands(16, 240, 200)
+    (rounds,) = prepare(in_parts.function(types_of(arrays), {}, (1, 1, 1)), BASE).early.values()
+    assert {op.name for op in rounds.ahead} == {"load"}
+    kernel_agrees(base, in_parts, arrays)
 
 
 @pytest.mark.some(3)

@@ -104,14 +104,14 @@ def _candidates(body: Block, config: ChipConfig) -> Iterator[frozenset[Op]]:
     makers = {result: op for op in body.ops for result in op.results}
     known = {result for op in loads for result in op.results}
 
-    def needs_nothing(op: Op) -> bool:
+    def loaded(op: Op) -> bool:
         factors = op.operands[:2]
-        outside = all(value in known or (value not in makers and value not in body.parameters) for value in factors)
-        return outside and op.attributes.get("fresh") == 0
+        return all(value in known or (value not in makers and value not in body.parameters) for value in factors)
 
-    first = [op for op in dots if needs_nothing(op)]
-    if first and len(first) < len(dots):
-        for between in _between(body, [op for op in dots if op not in first]):
+    first = [op for op in dots if loaded(op) and op.attributes.get("fresh") == 0]
+    later = [op for op in dots if op not in first]
+    if first and not all(map(loaded, later)):  # products of one sum are made one behind the other
+        for between in _between(body, later):
             yield frozenset((*loads, *first, *between))
         yield frozenset((*loads, *first))
     reduces = any(op.name in ("fold", "reduce") for op in body.ops)
