@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from sley.abi.config import ChipConfig
@@ -27,7 +27,7 @@ from sley.runtime.tile.passes.common import share_common
 from sley.runtime.tile.passes.exact import keep_exact
 from sley.runtime.tile.passes.folds import fold_chains
 from sley.runtime.tile.passes.gangs import gang, share_of
-from sley.runtime.tile.passes.invariants import hoist_invariants
+from sley.runtime.tile.passes.invariants import Undo, hoist_invariants
 from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.merge import merge_chains
 from sley.runtime.tile.passes.narrow import narrow_results
@@ -111,6 +111,9 @@ class Prepared:
     ahead: Ahead
     early: Early
     orders: dict[Block, Order]
+    slots: int
+    schedule: Schedule
+    undo: Undo | None
 
     @property
     def cycles(self) -> int:
@@ -118,8 +121,8 @@ class Prepared:
         return price(self.function, self.placement, self.config, self.early)
 
     def compiled(self) -> Compiled:
-        """Its program; with less issued ahead if there are no instructions or registers for that. Raises
-        ``KernelError`` if it is too long."""
+        """Its program; if there are no instructions or registers for it, with less issued ahead, then with invariants
+        back in their loops, then with fewer slots. Raises ``KernelError`` if it is too long."""
         try:
             program = self._program()
         except KernelError:
@@ -133,13 +136,34 @@ class Prepared:
         return Compiled(replace(program, reads=reads), self.function.grid, shared)
 
     def _with_less(self) -> Prepared | None:
-        """The same with less issued ahead, if there is any."""
+        """The same with less of what takes instructions, if there is any."""
         for ahead in reversed(Ahead):
-            early = early_operations(self.function, self.placement, self.config, ahead)
-            if ahead < self.ahead and early != self.early:
-                order = orders(self.function, self.placement, early)
-                return replace(self, ahead=ahead, early=early, orders=order)
+            less = self._issued(ahead) if ahead < self.ahead else None
+            if less is not None and less.early != self.early:
+                return less
+        if self.undo is not None:
+            self.undo()
+            return replace(self, undo=None)._placed(self.slots)
+        return self._placed(self.slots // 2)
+
+    def _placed(self, slots: int) -> Prepared | None:
+        """With tiles placed anew, in at most so many slots, or in fewer if semaphores are not enough."""
+        while slots:
+            again = replace(self, placement=place(self.function, self.config, slots), slots=slots)
+            for ahead in _levels(self.schedule):
+                made = again._issued(ahead)
+                if made is not None:
+                    return made
+            slots //= 2
         return None
+
+    def _issued(self, ahead: Ahead) -> Prepared | None:
+        """With so much ahead; none if semaphores are not enough."""
+        early = early_operations(self.function, self.placement, self.config, ahead)
+        try:
+            return replace(self, ahead=ahead, early=early, orders=orders(self.function, self.placement, early))
+        except OrderError:
+            return None
 
     def _program(self) -> Program:
         first = Room(self.function, self.config, self.placement, self.ranges)
@@ -157,9 +181,10 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     cut = gang(function, config) if schedule.gang else None
     loop_over_blocks(function, cut or along_longest(function.grid, config.cores), schedule.order)
     check_abilities(function, config)
-    undo = hoist_invariants(function)
-    if not has_room(function, config):
+    undo: Undo | None = hoist_invariants(function)
+    if undo is not None and not has_room(function, config):
         undo()
+        undo = None
     verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)
@@ -168,7 +193,7 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
         early = early_operations(function, placement, config, ahead)
         try:
             order = orders(function, placement, early)
-            return Prepared(function, config, ranges, placement, ahead, early, order)
+            return Prepared(function, config, ranges, placement, ahead, early, order, slots, schedule, undo)
         except OrderError as error:
             unordered = error
     raise unordered
@@ -177,11 +202,16 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
 def _attempts(schedule: Schedule) -> Iterator[tuple[Ahead, int]]:
     """What is issued ahead, and most slots of a tile: as many as semaphores can count. If there are too few for one
     slot, less is issued ahead."""
-    for ahead in reversed(Ahead) if schedule.prefetch else (Ahead.NOTHING,):
+    for ahead in _levels(schedule):
         slots = schedule.buffer
         while slots:
             yield ahead, slots
             slots //= 2
+
+
+def _levels(schedule: Schedule) -> Iterable[Ahead]:
+    """What may be issued ahead, the most first."""
+    return reversed(Ahead) if schedule.prefetch else (Ahead.NOTHING,)
 
 
 def compile_function(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC) -> Compiled:

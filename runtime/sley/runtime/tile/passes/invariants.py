@@ -19,10 +19,12 @@ Undo = Callable[[], None]
 """Puts everything back."""
 
 
-def hoist_invariants(function: Function) -> Undo:
-    """Runs the pass, in place."""
+def hoist_invariants(function: Function) -> Undo | None:
+    """Runs the pass, in place. None if it changes nothing."""
     before = {block: block.ops for block in function.body.blocks()}
     _Hoist(function).visit(function.body)
+    if all(len(block.ops) == len(ops) for block, ops in before.items()):
+        return None
 
     def undo() -> None:
         for block, ops in before.items():
