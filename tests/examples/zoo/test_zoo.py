@@ -86,6 +86,7 @@ def test_g2p_writes_the_same_phonemes() -> None:
 
 def test_a_decoder_of_random_weights_agrees() -> None:
     """The network of g2p-en, a little smaller, with a state that its package has not."""
+    pytest.importorskip("onnx", reason="the extra onnx is not installed")
     random = np.random.default_rng(1)
     values = {"fc_w": random.standard_normal((9, 16)), "fc_b": random.standard_normal(9)}
     for part, rows in (("enc", 29), ("dec", 9)):

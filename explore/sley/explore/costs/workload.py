@@ -158,15 +158,13 @@ def _of_file(path: Path) -> NetworkWorkload:
 
 
 def _of_model(model: Any, name: str) -> NetworkWorkload:
-    try:
-        from onnx import ModelProto
-
-        from sley.runtime.frameworks.from_onnx.importer import read_model
-    except ImportError as error:
-        raise BadRequest(f"{name} needs onnx, which is not installed ({error}): {extra('onnx')}") from None
-    if not isinstance(model, ModelProto | Path):
+    if not isinstance(model, Path) and type(model).__name__ != "ModelProto":
         raise BadRequest(
             f"{type(model).__name__} is no network; give a file, a ModelProto, a Network, a name, or a function of a "
             "device"
         )
+    try:
+        from sley.runtime.frameworks.from_onnx.importer import read_model
+    except ImportError as error:
+        raise BadRequest(f"{name} needs onnx, which is not installed ({error}): {extra('onnx')}") from None
     return NetworkWorkload(name, read_model(model))
