@@ -40,7 +40,7 @@ class Emission:
     def texts(self, component: wiring.Component, name: str = TOP) -> dict[str, str]:
         """The text of each module by its name: the component's first, then in order what it shares."""
         self._platform.share(name, component)
-        with _no_garbage_collection():
+        with no_garbage_collection():
             return self._modules() | self._platform.written
 
     def _modules(self) -> dict[str, str]:
@@ -105,8 +105,8 @@ class _Child:
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """A quarter of the time would go into the search for garbage among the netlist's millions of objects."""
+def no_garbage_collection() -> Iterator[None]:
+    """Without the search for garbage, which takes long among a netlist's millions of objects."""
     collecting = gc.isenabled()
     gc.disable()
     try:

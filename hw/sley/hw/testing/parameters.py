@@ -9,6 +9,8 @@ from contextlib import contextmanager
 import pytest
 from amaranth.hdl import UnusedElaboratable
 
+from sley.hw.elaboration.emission import no_garbage_collection
+
 
 @contextmanager
 def rejects(match: str, error: type[Exception] = ValueError) -> Iterator[None]:
@@ -19,22 +21,10 @@ def rejects(match: str, error: type[Exception] = ValueError) -> Iterator[None]:
     search for garbage is off in between, so that all of it is among them, and a search of what a run of tests has in
     memory takes seconds.
     """
-    with warnings.catch_warnings(), _only_young():
+    with warnings.catch_warnings(), no_garbage_collection():
         warnings.simplefilter("ignore", UnusedElaboratable)
         with pytest.raises(error, match=match) as caught:
             yield
         traceback.clear_frames(caught.tb)
         del caught
         gc.collect(0)
-
-
-@contextmanager
-def _only_young() -> Iterator[None]:
-    """Whatever is made in between stays among the youngest objects."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
