@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import triton_bench_kernels
 import triton_kernels
 from triton_cases import BENCH, BENCH_FOLDER, CASES, FOLDER, Case, portable, structure
 
@@ -20,7 +21,7 @@ def bench_text(name: str) -> str:
     """The TTIR of a kernel of ``sley bench triton``, without places in its source."""
     from sley.runtime.frameworks.from_triton.backend.front_end import ttir_of
 
-    kernel: Any = getattr(triton_kernels, f"bench_{name}")
+    kernel: Any = getattr(triton_bench_kernels, f"bench_{name}")
     types = {argument: "*bf16" if argument.endswith("_ptr") else "i32" for argument in kernel.arg_names}
     constants = BENCH[name]
     return structure(ttir_of(kernel, types | dict.fromkeys(constants, "constexpr"), constants)).strip() + "\n"

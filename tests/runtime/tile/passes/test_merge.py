@@ -10,6 +10,7 @@ from tile_agreement import Arrays, kernel_agrees, types_of
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Late, Operand
 from sley.abi.vector.operations import BinaryOp
+from sley.bench.tile.kernels import layer_norm
 from sley.runtime import Device, tile
 from sley.runtime.tile.compiler import lower
 from sley.runtime.tile.ir import Op, Value, tile_shape
@@ -21,16 +22,6 @@ from sley.runtime.tile.types import TileType
 BF16 = ml_dtypes.bfloat16
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-39, -1e-39, 3e38, -3e38]
 LANES = 16
-
-
-@tile.kernel
-def layer_norm(x: Any, weight: Any, bias: Any, out: Any, eps: float, rows: int = 16) -> None:
-    place, size = (tile.block_id() * rows, 0), x.shape[1]
-    values = tile.load(x, place, (rows, size)).to(np.float32)
-    centred = values - values.sum(1) * (1 / size)
-    factor = tile.rsqrt(((centred * centred).sum(1) + eps * size) * (1 / size))
-    scale, shift = (tile.load(value, (0, 0), (1, size)).to(np.float32) for value in (weight, bias))
-    tile.store(out, place, (centred * factor * scale + shift).to(out.dtype))
 
 
 @tile.kernel

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import kernels
 import ml_dtypes
 import numpy as np
 import pytest
@@ -15,14 +16,6 @@ from sley.runtime.tile.passes.partials import partials_of
 
 BASE = preset("base")
 BF16 = ml_dtypes.bfloat16
-
-
-@tile.kernel
-def softmax(x: Any, out: Any, rows: int = 16) -> None:
-    place = tile.block_id() * rows, 0
-    values = tile.load(x, place, (rows, x.shape[1]), fill=-float("inf"))
-    powers = tile.exp(values - values.max(1))
-    tile.store(out, place, (powers / powers.sum(1)).to(out.dtype))
 
 
 @tile.kernel
@@ -88,14 +81,14 @@ def test_largest_of_odd_halves(base: Device, rows: int, columns: int) -> None:
 def test_columns_that_are_repeated(base: Device, rows: int, columns: int, copies: int) -> None:
     """Of low tiles, for as many chunks as an instruction then takes; not if chunks are no multiple of the partials."""
     arrays = of_rows(2 * rows, columns)
-    made = prepared(softmax, arrays, 2, rows=rows)
+    made = prepared(kernels.softmax, arrays, 2, rows=rows)
     assert [buffer.rows for buffer in made.placement.repeated.values()] == [copies * rows] * bool(copies)
-    kernel_agrees(base, softmax, arrays, grid=(2, 1, 1), rows=rows)
+    kernel_agrees(base, kernels.softmax, arrays, grid=(2, 1, 1), rows=rows)
 
 
 def test_no_slot_is_given_up_for_a_copy() -> None:
     """Copies take what slots have left."""
-    made = prepared(softmax, of_rows(64, 1024), 4, rows=16)
+    made = prepared(kernels.softmax, of_rows(64, 1024), 4, rows=16)
     slots = sorted(buffer.slots for buffer in made.placement.buffers if buffer.rows == 1024)
     assert slots == [1, 2]
 
