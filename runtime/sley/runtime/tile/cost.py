@@ -129,12 +129,10 @@ class _Cost:
             busy.update({unit: cycles * (count // rounds.inner) for unit, cycles in end.busy.items()})
         # Ahead or not, the first loads of the loop are behind the last products of the time before.
         whole = period * count + max(0, behind - period)
-        back = ends[1]  # behind the rounds of the innermost loop, which cannot begin again before, with one slot
-        slots = min(
-            (b.slots for b, (_, _, units) in back.spans.items() if units & {Unit.STORE, Unit.VECTOR}), default=2
-        )
-        if slots == 1 and back.whole:
-            whole += back.whole * (count // rounds.inner)
+        # What comes behind the innermost loop reads tiles, and the loop writes those with one slot no sooner again.
+        readers = {Unit.STORE, Unit.VECTOR}
+        if any(buffer.slots == 1 and units & readers for buffer, (_, _, units) in ends[1].spans.items()):
+            whole += ends[1].whole * (count // rounds.inner)
         busy[ROUNDS] = whole if len(rounds.loops) == 1 else max(*busy.values(), whole)
         return Time(busy, body.whole + sum(end.whole for end in ends) + busy[ROUNDS] - period, {})
 
@@ -209,8 +207,8 @@ class _Cost:
             count = self.config.row_bytes // array.dtype.bytes
         pitch = size if axes[runs] is None else array.strides[axes[runs]] * array.dtype.bytes
         if pitch == size and op.name in ("load", "store"):
-            whole = float(ceil(count * size / bus))
-            return whole, whole / self.config.max_burst
+            together = float(ceil(count * size / bus))
+            return together, together / self.config.max_burst
         step = gcd(int(pitch), bus)  # from run to run, as to where in a beat they begin
         beats = (ceil(size / step) * step + bus - step) / bus
         return count * beats, count
