@@ -37,6 +37,21 @@ def turned_store(x: Any, out: Any) -> None:
 
 
 @tile.kernel
+def gathered_store(x: Any, numbers: Any, out: Any) -> None:
+    rows = tile.gather(x, (0, 0), tile.load(numbers, 0, (1, x.shape[0]), axes=(None, 0)), x.shape[1])
+    tile.store(out, (0, 0), rows, axes=(1, 0))
+
+
+@tile.kernel
+def carried(x: Any, out: Any, turn: bool = False) -> None:
+    """Each tile is stored a round later."""
+    held = tile.load(x, (0, 0), (16, 16))
+    for row in range(0, x.shape[0], 16):
+        tile.store(out, (row, 0), held.T if turn else held)
+        held = tile.load(x, (row, 0), (16, 16))
+
+
+@tile.kernel
 def planes(x: Any, out: Any, axes: tuple[int, int]) -> None:
     """All planes along two axes of three, one behind the other."""
     (third,) = {0, 1, 2} - set(axes)
@@ -105,6 +120,31 @@ def test_stores_and_views(base: Device, shape: tuple[int, int], dtype: np.dtype[
     assert (found["out"].view(dtype) == x.T).all()
     found = kernel_agrees(base, turned_store, {"x": x.T, "out": np.zeros(shape[::-1], dtype).T})
     assert (found["out"].view(dtype) == x).all()
+
+
+def test_all_of_bf16_stays(base: Device) -> None:
+    """What is moved and not computed keeps its bits: subnormals, and NaNs of any payload."""
+    x = np.arange(1 << 16, dtype=np.uint16).reshape(512, 128).view(BF16)
+    for rows in range(0, 512, 128):
+        part = x[rows : rows + 128].copy()
+        found = kernel_agrees(base, turned_store, {"x": part, "out": np.zeros_like(part)})
+        assert (found["out"] == part.view(np.uint16).T).all()
+        numbers = np.random.default_rng(rows).permutation(128).astype(np.int32)
+        found = kernel_agrees(base, gathered_store, {"x": part, "numbers": numbers, "out": np.zeros_like(part)})
+        assert (found["out"] == part.view(np.uint16)[numbers].T).all()
+    tall = x.reshape(-1, 16)[:1024]
+    extremes = np.concatenate([tall[:16], x.reshape(-1, 16)[2032:2064], x.reshape(-1, 16)[4080:]])
+    found = kernel_agrees(base, carried, {"x": extremes, "out": np.zeros_like(extremes)})
+    assert (found["out"].reshape(-1, 16)[16:] == extremes.view(np.uint16)[:-16]).all()
+
+
+def test_what_would_not_stay_is_refused() -> None:
+    arrays = types_of({"x": np.zeros((32, 16), BF16), "out": np.zeros((32, 16), BF16)})
+    error = r"line \d+: a transpose of bf16 that a loop carries as it was loaded: subnormals would become 0"
+    with pytest.raises(tile.TileError, match=error):
+        lower(carried.function(arrays, {"turn": True}, (1, 1, 1)), 16)
+    words = types_of({"x": np.zeros((32, 16), np.float32), "out": np.zeros((32, 16), np.float32)})
+    lower(carried.function(words, {"turn": True}, (1, 1, 1)), 16)
 
 
 @pytest.mark.some(8)

@@ -14,7 +14,7 @@ from sley.abi.config import preset
 from sley.driver import Driver
 from sley.runtime import Device
 from sley.runtime.errors import KernelError
-from sley.runtime.tile.compiler import Prepared, prepare
+from sley.runtime.tile.compiler import Keep, Prepared, prepare
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.sim.engines.model import ModelTransport
 
@@ -40,7 +40,7 @@ def test_less_is_issued_ahead_and_fewer_slots_are_taken() -> None:
         made.append(found)
     assert all(after.ahead < before.ahead or after.slots <= before.slots for before, after in pairwise(made))
     assert made[-1].slots == 1
-    assert made[-1].undo is None
+    assert made[-1].keep is Keep.NOTHING
     assert len(of_softmax(128).compiled().program.words) <= 128
 
 

@@ -25,6 +25,7 @@ from sley.runtime.tile.passes import ahead, order, placement
 from sley.runtime.tile.passes.blocks import along_longest, loop_over_blocks
 from sley.runtime.tile.passes.gangs import gang
 from sley.runtime.tile.passes.invariants import hoist_invariants
+from sley.runtime.tile.passes.panels import keep_panels
 from sley.runtime.tile.passes.unroll import unroll
 from sley.runtime.tile.passes.zeros import replace_zeros
 from sley.runtime.tile.text import printed
@@ -127,6 +128,14 @@ def tiled(x: Any, w: Any, out: Any) -> None:
     tile.store(out, (row, column), total.to(out.dtype))
 
 
+@tile.kernel
+def chunked(x: Any, w: Any, out: Any) -> None:
+    column, total = tile.block_id() * 32, tile.zeros((16, 32))
+    for k in range(0, x.shape[1], 32):
+        total = tile.dot(tile.load(x, (0, k), (16, 32)), tile.load(w, (k, column), (32, 32)), total)
+    tile.store(out, (0, column), total)
+
+
 def array(dtype: ElementType, *shape: int) -> ArrayType:
     strides = [int(np.prod(shape[axis + 1 :])) for axis in range(len(shape))]
     return ArrayType(dtype, shape, tuple(strides))
@@ -173,6 +182,9 @@ EXAMPLES: dict[str, Example] = {
         tiled, {"x": array(BF16, 64, 64), "w": array(BF16, 64, 64), "out": array(BF16, 64, 64)}, (2, 2, 1)
     ),
     "blocks": _SOFTMAX,
+    "panels": Example(
+        chunked, {"x": array(BF16, 16, 64), "w": array(BF16, 64, 96), "out": array(FP32, 16, 96)}, (3, 1, 1)
+    ),
     "invariants": Example(
         tiled, {"x": array(BF16, 64, 64), "w": array(BF16, 64, 32), "out": array(BF16, 64, 32)}, (1, 2, 1)
     ),
@@ -186,6 +198,7 @@ BEHIND: dict[str, Callable[[Function], object]] = {
     "zeros": replace_zeros,
     "gangs": lambda function: gang(function, preset("quad")),
     "blocks": lambda function: loop_over_blocks(function, along_longest(function.grid, CHIP.cores)),
+    "panels": lambda function: keep_panels(function, CHIP),
     "invariants": hoist_invariants,
 }
 """Passes that follow ``lower``."""
@@ -197,6 +210,7 @@ MODULES = {
     "zeros": sys.modules[replace_zeros.__module__],
     "gangs": sys.modules[gang.__module__],
     "blocks": sys.modules[loop_over_blocks.__module__],
+    "panels": sys.modules[keep_panels.__module__],
     "invariants": sys.modules[hoist_invariants.__module__],
     "placement": placement,
     "ahead": ahead,

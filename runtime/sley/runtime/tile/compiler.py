@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from enum import IntEnum
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.buffer import Buffer
@@ -16,7 +17,7 @@ from sley.runtime.tile.choices import Sides
 from sley.runtime.tile.cost import price
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
-from sley.runtime.tile.ir import Block, Function, Value
+from sley.runtime.tile.ir import Block, Function, Value, saved
 from sley.runtime.tile.operations import STORES
 from sley.runtime.tile.passes.abilities import check_abilities
 from sley.runtime.tile.passes.ahead import Ahead, early_operations
@@ -27,11 +28,12 @@ from sley.runtime.tile.passes.common import share_common
 from sley.runtime.tile.passes.exact import keep_exact
 from sley.runtime.tile.passes.folds import fold_chains
 from sley.runtime.tile.passes.gangs import gang, share_of
-from sley.runtime.tile.passes.invariants import Undo, hoist_invariants
+from sley.runtime.tile.passes.invariants import hoist_invariants
 from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.merge import merge_chains
 from sley.runtime.tile.passes.narrow import narrow_results
 from sley.runtime.tile.passes.order import Early, Order, OrderError, orders
+from sley.runtime.tile.passes.panels import keep_panels
 from sley.runtime.tile.passes.placement import Placement, has_room, place
 from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
 from sley.runtime.tile.passes.recompute import recompute
@@ -100,9 +102,19 @@ class Compiled:
         stream.launch(self.program, list(arrays), self.grid, self.gang)
 
 
+class Keep(IntEnum):
+    """What is kept on the chip of what rounds of loops have in common: nothing, what is the same in each of them, or
+    with it what all rounds of one loop around another load, piece by piece."""
+
+    NOTHING = 0
+    INVARIANTS = 1
+    PANELS = 2
+
+
 @dataclass(frozen=True)
 class Prepared:
-    """A function in its last form, with everything decided but its instructions."""
+    """A function in its last form, with everything decided but its instructions. ``form`` brings it there, ``before``
+    to where nothing is kept."""
 
     function: Function
     config: ChipConfig
@@ -113,7 +125,9 @@ class Prepared:
     orders: dict[Block, Order]
     slots: int
     schedule: Schedule
-    undo: Undo | None
+    keep: Keep
+    form: Callable[[], None]
+    before: Callable[[], None]
 
     @property
     def cycles(self) -> int:
@@ -121,8 +135,8 @@ class Prepared:
         return price(self.function, self.placement, self.config, self.early)
 
     def compiled(self) -> Compiled:
-        """Its program; if there are no instructions or registers for it, with less issued ahead, then with invariants
-        back in their loops, then with fewer slots. Raises ``KernelError`` if it is too long."""
+        """Its program; if there are no instructions or registers for it, with less issued ahead, then with less kept on
+        the chip, then with fewer slots. Raises ``KernelError`` if it is too long."""
         try:
             program = self._program()
         except KernelError:
@@ -141,9 +155,10 @@ class Prepared:
             less = self._issued(ahead) if ahead < self.ahead else None
             if less is not None and less.early != self.early:
                 return less
-        if self.undo is not None:
-            self.undo()
-            return replace(self, undo=None)._placed(self.slots)
+        for keep in reversed(Keep):
+            if keep < self.keep and _keeps(self.function, self.config, keep, self.before):
+                ranges = index_ranges(self.function)
+                return replace(self, keep=keep, ranges=ranges)._placed(self.slots)
         return self._placed(self.slots // 2)
 
     def _placed(self, slots: int) -> Prepared | None:
@@ -181,11 +196,35 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     cut = gang(function, config) if schedule.gang else None
     loop_over_blocks(function, cut or along_longest(function.grid, config.cores), schedule.order)
     check_abilities(function, config)
-    undo: Undo | None = hoist_invariants(function)
-    if undo is not None and not has_room(function, config):
-        undo()
-        undo = None
-    verify(function)
+    before, best = saved(function), None
+    for keep in reversed(Keep) if schedule.resident else (Keep.NOTHING,):
+        if _keeps(function, config, keep, before):
+            verify(function)
+            made = _prepared(function, config, schedule, keep, before)
+            if best is None or made.cycles < best.cycles:
+                best = made
+            if keep is not Keep.PANELS:
+                break
+    assert best is not None
+    best.form()
+    return best
+
+
+def _keeps(function: Function, config: ChipConfig, keep: Keep, before: Callable[[], None]) -> bool:
+    """Brings a function to the form in which so much is kept; whether that is one of its own, for which there is room.
+    ``before``: to the form in which nothing is."""
+    before()
+    if keep is Keep.NOTHING:
+        return True
+    panels = keep is Keep.PANELS and keep_panels(function, config)
+    changed = hoist_invariants(function)
+    return (panels or (changed and keep is Keep.INVARIANTS)) and has_room(function, config)
+
+
+def _prepared(
+    function: Function, config: ChipConfig, schedule: Schedule, keep: Keep, before: Callable[[], None]
+) -> Prepared:
+    """A function in a form of its own, with the most slots and the most ahead that semaphores are enough for."""
     ranges = index_ranges(function)
     check_places(function, ranges)
     for ahead, slots in _attempts(schedule):
@@ -193,9 +232,12 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
         early = early_operations(function, placement, config, ahead)
         try:
             order = orders(function, placement, early)
-            return Prepared(function, config, ranges, placement, ahead, early, order, slots, schedule, undo)
         except OrderError as error:
             unordered = error
+        else:
+            return Prepared(
+                function, config, ranges, placement, ahead, early, order, slots, schedule, keep, saved(function), before
+            )
     raise unordered
 
 

@@ -306,6 +306,10 @@ class _Cost:
         passes = self.config.array.bit_length()
         return passes * (rows * self.config.row_parts + LANES), REDUCE + 2 * passes, HANDOVER
 
+    def _copy(self, op: Op) -> tuple[int, int, int]:
+        tile = tile_type(op.result)
+        return 2 * tile.shape[0] * chunks(tile, self.config) * self.config.row_parts + LANES, CHAIN, HANDOVER
+
     def _join(self, op: Op) -> tuple[int, int, int]:
         rows, columns = tile_shape(op.result)
         count = -(-columns // self.config.array)

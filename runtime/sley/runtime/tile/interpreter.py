@@ -241,6 +241,20 @@ class _Block:
             return result
         return self.golden.cast(result, ElementType.FP32, ElementType.BF16)
 
+    def _copy(self, op: Op) -> Bits:
+        tile: Bits = self._operands(op)[0]
+        return tile
+
+    def _part(self, op: Op) -> Bits:
+        tile, number = self._operands(op)
+        parts = np.split(
+            tile,
+            tile.shape[op.attributes["axis"]] // op.attributes["shape"][op.attributes["axis"]],
+            op.attributes["axis"],
+        )
+        part: Bits = parts[number]
+        return part
+
     def _spread(self, op: Op) -> Bits:
         column: Bits = self._operands(op)[0]
         return column

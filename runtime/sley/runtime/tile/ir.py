@@ -6,7 +6,7 @@ is in ``operations``; ``text`` prints and parses it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,6 +73,20 @@ class Function:
     arrays: list[Value]
     grid: tuple[int, int, int]
     body: Block
+
+
+def saved(function: Function) -> Callable[[], None]:
+    """What puts a function back to how it is now."""
+    blocks = [(block, block.parameters, block.ops) for block in function.body.blocks()]
+    ops = [(op, op.name, list(op.operands), dict(op.attributes)) for op in function.body.walk()]
+
+    def restore() -> None:
+        for block, parameters, inside in blocks:
+            block.parameters, block.ops = parameters, inside
+        for op, name, operands, attributes in ops:
+            op.name, op.operands, op.attributes = name, list(operands), dict(attributes)
+
+    return restore
 
 
 def tile_type(value: Value) -> TileType:

@@ -8,8 +8,8 @@ Index operations: ``const``, ``block``, ``iadd``, ``isub``, ``imul``, ``imin``, 
 operation of the vector unit does that they name; ``where`` chooses between two, and so does ``mask``: the first of them
 where index + row * r + lane * c is negative in row r, column c. ``for`` repeats its body; ``yield`` ends it and hands
 on what is carried. ``chain`` is several element-wise operations in one instruction of the vector unit, ``fold`` a chain
-and a ``reduce`` of what it makes, and ``spread`` one column in all lanes; the compiler makes these and masks, no one
-writes them.
+and a ``reduce`` of what it makes, and ``spread`` one column in all lanes; ``part`` is one of equal parts of a tile along an axis, by its
+number, and ``copy`` moves bf16 as it is; the compiler makes these and masks, no one writes them.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ UNITS = {
     **dict.fromkeys(LOADS, Unit.LOAD),
     **dict.fromkeys(STORES, Unit.STORE),
     "dot": Unit.MATRIX,
-    **dict.fromkeys(("chain", "fold", "reduce", "transpose", "iota", "join", "spread"), Unit.VECTOR),
+    **dict.fromkeys(("chain", "fold", "reduce", "transpose", "iota", "join", "spread", "copy"), Unit.VECTOR),
 }
 """The unit that does each; indices and loops are the sequencer's."""
 STORED = (ElementType.INT8, ElementType.BF16, ElementType.FP32, ElementType.INT32)
@@ -277,6 +277,20 @@ def _narrowed(op: Op, dtype: ElementType) -> ElementType:
     return ElementType.BF16
 
 
+def _copy(op: Op) -> list[Type]:
+    tile = _tile(op, 0)
+    _need(tile.dtype is ElementType.BF16, op, f"of {tile.dtype.info.name}; it is of bf16, others are chains")
+    return [tile]
+
+
+def _part(op: Op) -> list[Type]:
+    tile, axis, shape = _tile(op, 0), op.attributes["axis"], op.attributes["shape"]
+    _need(axis in (0, 1), op, f"axis is {axis}; it is 0 or 1")
+    equal = shape[1 - axis] == tile.shape[1 - axis] and tile.shape[axis] % shape[axis] == 0
+    _need(equal, op, f"a part of shape {shape} of {tile}; parts along axis {axis} are equal")
+    return [TileType(tile.dtype, shape)]
+
+
 def _spread(op: Op) -> list[Type]:
     tile = _tile(op, 0)
     _need(tile.shape[1] == 1 and tile.dtype in COMPUTED, op, f"it takes one column of fp32 or int32, not {tile}")
@@ -352,6 +366,8 @@ OPERATIONS: dict[str, OpInfo] = {
     "transpose": OpInfo(_transpose, 1),
     "dot": OpInfo(_dot, 3),
     "reduce": OpInfo(_reduce, 1, ("kind", "axis")),
+    "copy": OpInfo(_copy, 1),
+    "part": OpInfo(_part, 2, ("axis", "shape")),
     "spread": OpInfo(_spread, 1),
     "join": OpInfo(_join, 1, ("kind", "distance")),
     "for": OpInfo(_for, None, ("lower", "step", "count")),

@@ -18,7 +18,9 @@ class Schedule:
     buffer: most slots of a tile, 1, 2 or 4: with 1 nothing is loaded ahead. order: axes of the grid, the outermost
         loop over blocks first. prefetch: whether loads, and products of what is loaded, are issued a round ahead in
         loops that gain by it. gang: whether cores that take blocks side by side load together what is the same for
-        them. unroll: by the names of loops' variables, how many rounds become one.
+        them. resident: whether what rounds of a loop have in common, and the pieces that another loop would load again
+        and again, stay on the chip where that takes fewer cycles. unroll: by the names of loops' variables, how many
+        rounds become one.
 
     Raises ``TileError`` for what is none.
     """
@@ -27,6 +29,7 @@ class Schedule:
     order: tuple[int, ...] = (2, 1, 0)
     prefetch: bool = True
     gang: bool = True
+    resident: bool = True
     unroll: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -39,7 +42,7 @@ class Schedule:
                 raise TileError(f"unroll of {name} is {rounds!r}; it is a number of rounds, 1 or more")
 
     def __hash__(self) -> int:
-        return hash((self.buffer, self.order, self.prefetch, self.gang, *sorted(self.unroll.items())))
+        return hash((self.buffer, self.order, self.prefetch, self.gang, self.resident, *sorted(self.unroll.items())))
 
 
 AUTOMATIC = Schedule()

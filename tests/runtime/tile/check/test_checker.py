@@ -24,6 +24,7 @@ from sley.runtime.tile.check import checker
 from sley.runtime.tile.check.checker import Finding, check
 from sley.runtime.tile.check.commands import LimitError, commands
 from sley.runtime.tile.compiler import Compiled, prepare
+from sley.runtime.tile.schedule import Schedule
 
 BASE = preset("base")
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -46,10 +47,10 @@ def made(name: str) -> Kind:
         arrays = types_of({key: np.zeros((96, 96), BF16) for key in ("a", "b", "c")})
         constants = {"shape": (32, 48, 32), "activation": None}
         function = kernels.matmul.function(arrays, constants, (2, 3, 1))
-    return prepare(function, BASE).compiled(), arrays
+    return prepare(function, BASE, Schedule(resident=name != "matmul")).compiled(), arrays
 
 
-NAMES = ("add", "softmax", "in_place", "matmul")
+NAMES = ("add", "softmax", "in_place", "matmul", "panels")
 MADE = {name: made(name) for name in NAMES}
 
 
@@ -92,8 +93,9 @@ def used(name: str, kind: str) -> list[tuple[int, int]]:
     ]
 
 
-IMPLIED = {("in_place", number) for number in (0, 3, 4)}
-"""What waits for other semaphores keep, too: a round of ``in_place`` goes through all units one after the other."""
+IMPLIED = {("in_place", number) for number in (0, 3, 4)} | {("panels", 0)}
+"""What waits for other semaphores keep, too: a round of ``in_place`` goes through all units one after the other, and
+the loads behind a panel of ``panels`` wait for products that are later than those that need its rows."""
 SPOTS = [(name, kind, *spot) for name in NAMES for kind in ("wait", "signal") for spot in used(name, kind)]
 
 

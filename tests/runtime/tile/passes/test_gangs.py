@@ -115,7 +115,7 @@ def test_fewer_cycles() -> None:
             function = kernels.matmul.function(
                 types_of(product(128, 256, 256)), {"shape": (32, 64, 64), "activation": None}, (4, 4, 1)
             )
-            made = prepare(function, device.config, tile.Schedule(gang=gang))
+            made = prepare(function, device.config, tile.Schedule(gang=gang, resident=False))
             program = made.compiled()
             for _ in range(2):
                 with device.stream.timed() as timing:

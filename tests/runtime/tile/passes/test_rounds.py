@@ -101,7 +101,7 @@ def drawn(seed: int) -> tuple[Any, dict[str, Any], dict[str, Any], tuple[int, in
 
 def prepared(kernel: Any, arrays: dict[str, Any], constants: dict[str, Any], grid: Any, buffer: int = 4) -> Prepared:
     function: Function = kernel.function(types_of(arrays), constants, grid)
-    return prepare(function, BASE, tile.Schedule(buffer=buffer))
+    return prepare(function, BASE, tile.Schedule(buffer=buffer, resident=False))
 
 
 def joined(found: Prepared) -> list[int]:

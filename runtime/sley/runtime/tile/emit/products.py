@@ -21,7 +21,11 @@ def emit_dot(room: Room, op: Op, loops: Sequence[Op]) -> None:
     a, b, _ = op.operands
     (rows, depth), (_, columns) = tile_shape(a), tile_shape(b)
     dtype, pairs = tile_type(a).dtype, weight_pairs(tile_type(b), room.config)
-    tiles, apart = -(-columns // n), -(-depth // pairs)
+    tiles, a_apart, b_apart = (
+        -(-columns // n),
+        room.placement.apart(a, room.config),
+        room.placement.apart(b, room.config),
+    )
     with k.scratch("a_at b_at sums") as (a_at, b_at, sums):
         room.row(a, a_at)
         room.row(b, b_at)
@@ -32,14 +36,14 @@ def emit_dot(room: Room, op: Op, loops: Sequence[Op]) -> None:
                 k.weights(b_at, weights, dtype=dtype)
                 k.matmul(a_at, sums, rows, accumulate=accumulate, dtype=dtype)
                 if tiles > 1:
-                    k.add(b_at, b_at, apart)
+                    k.add(b_at, b_at, b_apart)
                     k.add(sums, sums, rows)
 
         def next_fold(weights: int) -> None:
             if tiles > 1:
                 k.sub(sums, sums, tiles * rows)
-            k.add(b_at, b_at, weights - (tiles > 1) * tiles * apart)
-            k.add(a_at, a_at, rows)
+            k.add(b_at, b_at, weights - (tiles > 1) * tiles * b_apart)
+            k.add(a_at, a_at, a_apart)
 
         whole, rest = divmod(depth, room.config.fold_depth(dtype))
         folds = [(whole, n), (int(rest > 0), -(-rest // pairs))]

@@ -10,6 +10,7 @@ from sley.abi.instructions import LOOP_DEPTH
 from sley.abi.instructions import Op as Code
 from sley.runtime.assembler.operands import Register, Semaphore
 from sley.runtime.device.program import Program
+from sley.runtime.tile.emit.copies import emit_copy
 from sley.runtime.tile.emit.folds import emit_fold
 from sley.runtime.tile.emit.iotas import emit_iota
 from sley.runtime.tile.emit.joins import emit_join
@@ -25,7 +26,17 @@ from sley.runtime.tile.passes.order import Channel, Order
 from sley.runtime.tile.passes.rounds import Rounds, Turn
 from sley.runtime.tile.types import IndexType
 
-INNER_LOOPS = {"dot": 2, "chain": 1, "fold": 1, "reduce": 1, "transpose": 1, "iota": 0, "join": 1, "spread": 0}
+INNER_LOOPS = {
+    "dot": 2,
+    "chain": 1,
+    "fold": 1,
+    "reduce": 1,
+    "transpose": 1,
+    "iota": 0,
+    "join": 1,
+    "spread": 0,
+    "copy": 0,
+}
 """Hardware loops that the instructions of an operation may need."""
 
 
@@ -120,6 +131,8 @@ class Emitter:
             emit_fold(self.room, op)
         elif op.name == "reduce":
             emit_reduce(self.room, op)
+        elif op.name == "copy":
+            emit_copy(self.room, op)
         elif op.name == "spread":
             emit_spread(self.room, op)
         elif op.name == "join":

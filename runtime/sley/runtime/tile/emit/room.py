@@ -79,7 +79,22 @@ class Room:
         return last
 
     def place(self, value: Value, into: Register, offset: int = 0) -> int | Register:
-        """The first row of a tile in this round, plus an offset; in the register if it has slots."""
+        """The first row of a tile in this round, plus an offset; in the register if it has slots, or is a part of
+        another tile by the round."""
+        part = self.placement.parts.get(value)
+        if part is None:
+            return self._first(value, into, offset)
+        known = self.scalars.constant(part.number)
+        if known is not None:
+            return self._first(value, into, offset + known * part.rows)
+        with self.k.scratch("part") as (behind,):
+            self.scalars.compute(part.number, behind)
+            self.k.mul(behind, behind, part.rows)
+            self.k.add(into, behind, self._first(value, into, offset))
+        return into
+
+    def _first(self, value: Value, into: Register, offset: int) -> int | Register:
+        """The first row of a tile's buffer in this round, plus an offset."""
         buffer = self.placement.of[value]
         if buffer.slots == 1 or buffer.loop is None:
             return buffer.first + offset

@@ -102,7 +102,7 @@ def _candidates(body: Block, config: ChipConfig) -> Iterator[frozenset[Op]]:
     if not loads or any(op.body is not None for op in body.ops) or len(loads) > config.unit_queue // 4:
         return
     makers = {result: op for op in body.ops for result in op.results}
-    known = {result for op in loads for result in op.results}
+    known = {result for op in (*loads, *(op for op in body.ops if op.name == "part")) for result in op.results}
 
     def loaded(op: Op) -> bool:
         factors = op.operands[:2]

@@ -10,6 +10,7 @@ from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, uses
 from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.passes.loaded import as_loaded
 from sley.runtime.tile.types import TileType
 
 
@@ -18,10 +19,12 @@ def keep_in_place(function: Function) -> None:
     _block(function.body, function)
 
 
-def copied(value: Value, line: int) -> Op:
+def copied(value: Value, line: int, function: Function) -> Op:
     """A copy of a tile, as an operation."""
     type = value.type
     assert isinstance(type, TileType)
+    if as_loaded(value, function):
+        return Op("copy", [value], {}, [Value(type)], line=line)
     computed = ElementType.INT32 if type.dtype is ElementType.INT32 else ElementType.FP32
     attributes = {
         "stages": Chain(),
@@ -52,7 +55,7 @@ def _alone(op: Op, number: int, block: Block, function: Function) -> None:
     made_here = any(value in other.results for other in block.ops) or value in block.parameters
     if made_here and len(uses(function.body)[value]) == 1 and op.operands.count(value) == 1:
         return
-    copy = copied(value, op.line)
+    copy = copied(value, op.line, function)
     block.ops.insert(block.ops.index(op), copy)
     op.operands[number] = copy.result
 
@@ -69,7 +72,7 @@ def _loop(op: Op, block: Block, function: Function) -> None:
         if end in body.parameters:
             raise TileError(f"line {op.line}: a loop that exchanges what it carries; copy one of them: x + 0")
         if not _in_place(body, parameter, end, function):
-            copy = copied(end, op.line)
+            copy = copied(end, op.line, function)
             body.ops.insert(len(body.ops) - 1, copy)
             ends.operands[number] = copy.result
 

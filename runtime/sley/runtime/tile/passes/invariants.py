@@ -9,28 +9,16 @@ room.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, uses
 from sley.runtime.tile.operations import STORES
 from sley.runtime.tile.types import INDEX
 
-Undo = Callable[[], None]
-"""Puts everything back."""
 
-
-def hoist_invariants(function: Function) -> Undo | None:
-    """Runs the pass, in place. None if it changes nothing."""
+def hoist_invariants(function: Function) -> bool:
+    """Runs the pass, in place; whether it changes anything."""
     before = {block: block.ops for block in function.body.blocks()}
     _Hoist(function).visit(function.body)
-    if all(len(block.ops) == len(ops) for block, ops in before.items()):
-        return None
-
-    def undo() -> None:
-        for block, ops in before.items():
-            block.ops = ops
-
-    return undo
+    return any(len(block.ops) != len(ops) for block, ops in before.items())
 
 
 class _Hoist:
@@ -84,9 +72,9 @@ class _Hoist:
             alike = op.operands[0] not in self._stored
         else:
             alike = op.name == "iota" or (op.name == "chain" and 1 in tile_shape(op.result))
-        return alike and not any(_writes(user, op.result) for user in self._users.get(op.result, []))
+        return alike and not any(writes(user, op.result) for user in self._users.get(op.result, []))
 
 
-def _writes(user: Op, value: Value) -> bool:
+def writes(user: Op, value: Value) -> bool:
     """Whether an operation leaves something else where the value is."""
     return user.name in ("for", "yield") or (user.name == "dot" and value is user.operands[2])

@@ -221,7 +221,7 @@ def _awaited(loop: Op, before: Access, inner: Access, placement: Placement, insi
         if not any(use.place is inner.place and use.unit is inner.unit for use in accesses(op, placement)):
             continue
         at = -known.rounds.depth(number), known.moment(number)
-        if op.body is not None or not any(wait <= at for wait in waits):
+        if not any(wait <= at for wait in waits) and not _awaited(op, before, inner, placement, inside):
             return False
     return True
 

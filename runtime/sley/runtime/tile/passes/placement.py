@@ -28,13 +28,24 @@ from sley.runtime.tile.passes.slots import MOST, choose_slots
 from sley.runtime.tile.types import TileType
 
 
+@dataclass(frozen=True)
+class Part:
+    """Where a part of a tile is: ``number`` times ``rows`` behind its first row, and ``apart`` rows from chunk to
+    chunk."""
+
+    number: Value
+    rows: int
+    apart: int
+
+
 @dataclass
 class Placement:
     """All buffers of a function, and which each tile is in. ``weights``: tiles of int8 whose rows are interleaved.
     ``ragged``: those whose last lanes must be cleared. ``partials``: where partial results of reductions are whose
     results are in the scratchpad; others are in the rows of their results. ``repeated``: columns of operations that are
     there several times, for several chunks at a time. ``asides``: where the second half of the partial results of a
-    ``fold`` is at its end, so that joins read two banks."""
+    ``fold`` is at its end, so that joins read two banks. ``parts``: tiles that are parts of others, in their buffers.
+    """
 
     buffers: list[Buffer]
     of: dict[Value, Buffer]
@@ -43,6 +54,14 @@ class Placement:
     partials: dict[Op, Buffer] = field(default_factory=dict)
     repeated: dict[Op, Buffer] = field(default_factory=dict)
     asides: dict[Op, Buffer] = field(default_factory=dict)
+    parts: dict[Value, Part] = field(default_factory=dict)
+
+    def apart(self, value: Value, config: ChipConfig) -> int:
+        """Rows from chunk to chunk of a tile; of weights, from N columns to the next."""
+        if value in self.parts:
+            return self.parts[value].apart
+        type = tile_type(value)
+        return -(-type.shape[0] // weight_pairs(type, config)) if value in self.weights else type.shape[0]
 
     def in_one_bank(self, a: Value, b: Value, config: ChipConfig) -> bool:
         """Whether rows of two tiles are read from one bank, at two cycles for both."""
@@ -180,7 +199,7 @@ def _share(block: Block, placement: Placement, space: Space) -> None:
             if buffer is not None and buffer.space is space:
                 first, _ = spans.get(buffer, (number, number))
                 spans[buffer] = (first, number)
-        made |= {placement.of[value] for value in op.results if value in placement.of}
+        made |= {placement.of[value] for value in op.results if value in placement.of and op.name != "part"}
     free: list[tuple[int, Buffer]] = []
     renamed: dict[Buffer, Buffer] = {}
     for buffer in sorted((b for b in spans if b in made), key=lambda b: spans[b]):
@@ -256,6 +275,10 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
             if op.name == "dot":
                 of[value] = of[op.operands[2]]
                 continue
+            if op.name == "part":
+                of[value] = of[op.operands[0]]
+                placement.parts[value] = _part(op, placement, config)
+                continue
             if places is not None and (buffer := places.place(op)) is not None:
                 of[value] = buffer
                 continue
@@ -267,6 +290,16 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
                 rows = tile_shape(value)[0] * partials_of(op, config)
                 placement.partials[op] = Buffer(Space.ACCUMULATOR, tile_shape(value), rows, loop, op.line)
                 placement.buffers.append(placement.partials[op])
+
+
+def _part(op: Op, placement: Placement, config: ChipConfig) -> Part:
+    whole, number = op.operands
+    apart, axis, dtype = placement.apart(whole, config), op.attributes["axis"], tile_type(whole).dtype
+    size = op.attributes["shape"][axis]
+    weights = whole in placement.weights
+    if axis == 0:
+        return Part(number, size // (weight_pairs(tile_type(whole), config) if weights else 1), apart)
+    return Part(number, size // (config.array if weights else row_elements(dtype, config)) * apart, apart)
 
 
 def _check_room(placement: Placement, space: Space, rows: int, config: ChipConfig) -> None:

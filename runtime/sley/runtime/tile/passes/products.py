@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.runtime.tile.ir import Function, Value, tile_shape, tile_type, uses
+from sley.runtime.tile.ir import Function, Op, Value, tile_shape, tile_type, uses
 from sley.runtime.tile.operations import LOADS, TileError
 
 
@@ -23,7 +25,7 @@ def ragged(function: Function, config: ChipConfig) -> frozenset[Value]:
             raise TileError(f"line {op.line}: the chip {config.name} does not multiply {dtype.info.name}")
         if dtype is ElementType.INT8 or depth % config.array == 0:
             continue
-        maker = makers.get(a)
+        maker = makers.get(_whole(a, makers))
         if maker is not None and maker.name == "chain":
             found.add(a)
         elif maker is None or maker.name not in LOADS or maker.attributes["fill"] != 0:
@@ -41,12 +43,28 @@ def interleaved(function: Function) -> frozenset[Value]:
     for op in function.body.walk():
         if op.name != "dot" or tile_type(op.operands[1]).dtype is not ElementType.INT8:
             continue
-        b = op.operands[1]
-        alone = all(user.name == "dot" and b is user.operands[1] and b is not user.operands[0] for user in used[b])
+        b = _whole(op.operands[1], makers)
+        alone = _weights_alone(b, used)
         if b not in makers or makers[b].name not in LOADS or makers[b].attributes["fill"] != 0 or not alone:
             raise TileError(
                 f"line {op.line}: dot with a second tile of int8 that is computed, carried by a loop, or filled with "
                 "other than 0; load it for this dot"
             )
-        found.add(b)
+        found |= {b, op.operands[1]}
     return frozenset(found)
+
+
+def _whole(value: Value, makers: Mapping[Value, Op]) -> Value:
+    """The tile that one is a part of; itself, if it is none."""
+    maker = makers.get(value)
+    return _whole(maker.operands[0], makers) if maker is not None and maker.name == "part" else value
+
+
+def _weights_alone(value: Value, used: Mapping[Value, Sequence[Op]]) -> bool:
+    """Whether a tile and its parts are second operands of products, and nothing else."""
+    return all(
+        _weights_alone(user.result, used)
+        if user.name == "part"
+        else user.name == "dot" and value is user.operands[1] and value is not user.operands[0]
+        for user in used[value]
+    )

@@ -11,6 +11,7 @@ from __future__ import annotations
 from sley.abi.types import ElementType
 from sley.runtime.tile.ir import Block, Function, Op, Value, replaced, tile_type
 from sley.runtime.tile.operations import TileError, result_types
+from sley.runtime.tile.passes.loaded import as_loaded
 from sley.runtime.tile.passes.regions import array_of, in_columns, in_rows, transposed
 from sley.runtime.tile.types import wide
 
@@ -36,7 +37,7 @@ def _block(block: Block, function: Function) -> None:
             (_load if op.name == "load" else _store)(op, block, function)
     for op in list(block.ops):
         if op.name == "transpose":
-            _widened(op, block)
+            _widened(op, block, function)
 
 
 def _check(op: Op) -> None:
@@ -90,11 +91,16 @@ def _store(op: Op, block: Block, function: Function) -> None:
     op.attributes["axes"] = op.attributes["axes"][::-1]
 
 
-def _widened(op: Op, block: Block) -> None:
-    """The vector unit transposes words: conversions around it."""
+def _widened(op: Op, block: Block, function: Function) -> None:
+    """The vector unit transposes words: conversions around it. Raises ``TileError`` for bf16 that would not stay."""
     dtype = tile_type(op.result).dtype
     if wide(dtype) is dtype:
         return
+    if as_loaded(op.operands[0], function):
+        raise TileError(
+            f"line {op.line}: a transpose of bf16 that a loop carries as it was loaded: subnormals would become 0 on "
+            "their way through the vector unit; load it along the other axes, or make it fp32 first: x.to(np.float32).T"
+        )
     place = block.ops.index(op)
     before = _added(block, place, "cast", [op.operands[0]], op.line, dtype=wide(dtype))
     words = _added(block, place + 1, "transpose", [before.result], op.line)

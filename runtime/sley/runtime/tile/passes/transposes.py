@@ -1,8 +1,9 @@
 """Transposes move to where tiles come from: to loads, which read columns in place of rows.
 
-Before: ``transpose`` of anything. After: of a tile that is loaded, or made of such tiles by element-wise operations,
-the load has its axes exchanged. Of a product that nobody else uses, so have those of both operands: (a b)^T is b^T a^T,
-sum by sum. A tile that others use as it is, is loaded twice. What is left is of tiles that are reduced or carried by
+Before: ``transpose`` of anything, and stores of columns. After: of a tile that is loaded, or made of such tiles by
+element-wise operations, the load has its axes exchanged. Of a product that nobody else uses, so have those of both
+operands: (a b)^T is b^T a^T, sum by sum. A tile that others use as it is, is loaded twice. Columns of bf16 or int8 that
+are stored as they were loaded, are loaded and stored as rows. What is left is of tiles that are reduced or carried by
 loops; of one that is converted from fp32 or int32, the transpose comes first, and nothing is converted back for it.
 """
 
@@ -10,8 +11,9 @@ from __future__ import annotations
 
 from sley.abi.types import ElementType
 from sley.runtime.tile.ir import Block, Function, Op, Value, replaced, tile_shape, tile_type, uses
-from sley.runtime.tile.operations import LOADS, result_types
+from sley.runtime.tile.operations import LOADS, STORES, result_types
 from sley.runtime.tile.passes.chains import ELEMENTWISE
+from sley.runtime.tile.passes.regions import in_columns, in_rows
 from sley.runtime.tile.passes.simplify import drop_unused
 
 SOURCES = (*LOADS, "full", "iota")
@@ -23,6 +25,8 @@ def move_transposes(function: Function) -> None:
     """Runs the pass, in place."""
     moves = _Moves(function)
     for op in list(function.body.walk()):
+        if op.name in STORES:
+            moves.store(op)
         if op.name == "transpose":
             moved = moves.transposed(op.operands[0])
             if moved is not None:
@@ -63,6 +67,17 @@ class _Moves:
         if value not in self._made:
             self._made[value] = self._make(*self.makers[value]) if value in self.makers else None
         return self._made[value]
+
+    def store(self, op: Op) -> None:
+        """Columns of bf16 or int8 that are stored as they are loaded are rows for both."""
+        value = op.operands[-1]
+        narrow = tile_type(value).dtype not in TURNED and value in self.makers and self.makers[value][0].name in LOADS
+        if not narrow or op.name != "store" or in_rows(op) or not in_columns(op):
+            return
+        moved = self.transposed(value)
+        assert moved is not None
+        op.operands[-1] = moved
+        op.attributes["axes"] = op.attributes["axes"][::-1]
 
     def convert_behind(self, op: Op) -> None:
         """A transpose of a tile that was converted becomes one of what was converted."""

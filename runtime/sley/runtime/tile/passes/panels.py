@@ -1,0 +1,151 @@
+"""What the rounds of a loop load piece by piece, and a loop around it would have loaded again, is loaded once.
+
+Before: in a loop in a loop, a load of an array that nothing is stored to, whose place depends on the inner loop's
+variable, piece behind piece along rows or columns, and not on the outer one's: an operand of a product whose sums are
+chunks of K, such as the rows of A for each block of columns. After: one load of all pieces, the panel, in front of the
+inner loop, from where it goes on as an invariant; a round takes its ``part``. Pieces of rows are for products alone,
+since others take all rows of a chunk; pieces of columns are whole rows of the scratchpad or of the accumulators. It is
+done if there is room, and if the price says that it takes fewer cycles: the first product waits for the panel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator
+
+from sley.abi.config import ChipConfig
+from sley.runtime.tile.ir import Block, Function, Op, Value, tile_type, uses
+from sley.runtime.tile.operations import INDEX_OPS, STORES
+from sley.runtime.tile.passes.invariants import writes
+from sley.runtime.tile.passes.placement import row_elements, weight_pairs
+from sley.runtime.tile.types import INDEX, TileType
+
+
+def keep_panels(function: Function, config: ChipConfig) -> bool:
+    """Runs the pass, in place; whether it changes anything."""
+    panels = _Panels(function, config)
+    return any([panels.take(outer, inner) for outer, inner in _nests(function.body)])
+
+
+def _nests(block: Block) -> Iterator[tuple[Op, Op]]:
+    """Loops, and those in them, innermost first."""
+    for op in block.ops:
+        if op.body is not None:
+            yield from _nests(op.body)
+            yield from ((op, inner) for inner in op.body.ops if inner.body is not None)
+
+
+class _Panels:
+    def __init__(self, function: Function, config: ChipConfig) -> None:
+        self._config = config
+        self._stored = {op.operands[0] for op in function.body.walk() if op.name in STORES}
+        self._users = uses(function.body)
+        self._makers = {result: op for op in function.body.walk() for result in op.results}
+
+    def take(self, outer: Op, inner: Op) -> bool:
+        """Takes loads out of the inner loop; whether there are any."""
+        assert outer.body is not None
+        assert inner.body is not None
+        outside = {*outer.body.parameters, *(result for op in outer.body.walk() for result in op.results)}
+        found = [(op, axis) for op in inner.body.ops if (axis := self._axis(op, inner, outside)) is not None]
+        if inner.attributes["count"] < 2 or not found:
+            return False
+        lower = Value(INDEX)
+        front = [Op("const", [], {"value": inner.attributes["lower"]}, [lower], line=inner.line)]
+        known = {inner.body.parameters[0]: lower}
+        number, count = _numbered(inner), inner.attributes["count"]
+        parts = dict[Op, Op]()
+        for op, axis in found:
+            places = [self._copied(index, inner, known, front) for index in op.operands[1:]]
+            shape = op.attributes["shape"]
+            whole = (shape[0] * count, shape[1]) if axis == 0 else (shape[0], shape[1] * count)
+            panel = Value(TileType(tile_type(op.result).dtype, whole))
+            attributes = {**op.attributes, "shape": whole}
+            front.append(Op("load", [op.operands[0], *places], attributes, [panel], line=op.line))
+            parts[op] = Op("part", [panel, number], {"axis": axis, "shape": shape}, [op.result], line=op.line)
+        inner.body.ops = [parts.get(op, op) for op in inner.body.ops]
+        before = outer.body.ops.index(inner)
+        outer.body.ops = [*outer.body.ops[:before], *front, *outer.body.ops[before:]]
+        return True
+
+    def _axis(self, op: Op, inner: Op, outside: Container[Value]) -> int | None:
+        """The axis of the tile of a load along which the rounds of the inner loop go on, if its pieces are a panel."""
+        if (
+            op.name != "load"
+            or op.operands[0] in self._stored
+            or not all(self._same(i, inner, outside) for i in op.operands[1:])
+        ):
+            return None
+        factors = [self._factor(index, inner) for index in op.operands[1:]]
+        moving = [number for number, factor in enumerate(factors) if factor != 0]
+        if None in factors or len(moving) != 1 or moving[0] not in op.attributes["axes"]:
+            return None
+        axis: int = op.attributes["axes"].index(moving[0])
+        users, shape, dtype = self._users[op.result], op.attributes["shape"], tile_type(op.result).dtype
+        if factors[moving[0]] * inner.attributes["step"] != shape[axis] or any(writes(u, op.result) for u in users):
+            return None
+        if axis == 1:
+            return axis if shape[1] % row_elements(dtype, self._config) == 0 else None
+        fits = shape[0] % weight_pairs(tile_type(op.result), self._config) == 0
+        return axis if fits and all(user.name == "dot" for user in users) else None
+
+    def _same(self, index: Value, inner: Op, outside: Container[Value]) -> bool:
+        """Whether an index, but for the inner loop's variable, does not change from round to round of the outer one."""
+        assert inner.body is not None
+        if index not in outside or index is inner.body.parameters[0]:
+            return True
+        maker = self._makers.get(index)
+        if maker is None or maker.body is not None:
+            return False
+        return all(self._same(operand, inner, outside) for operand in maker.operands)
+
+    def _factor(self, index: Value, inner: Op) -> int | None:
+        """What an index multiplies the variable of the inner loop by; none if it is no multiple of it."""
+        assert inner.body is not None
+        if index is inner.body.parameters[0]:
+            return 1
+        maker = self._makers.get(index)
+        if maker is None or maker.name not in INDEX_OPS:
+            return 0
+        a, b = (self._factor(operand, inner) for operand in maker.operands)
+        if a is None or b is None:
+            return None
+        if maker.name in ("iadd", "isub"):
+            return a + b if maker.name == "iadd" else a - b
+        if a == b == 0:
+            return 0
+        if maker.name == "imul":
+            for factor, other in ((a, maker.operands[1]), (b, maker.operands[0])):
+                number = self._makers.get(other)
+                if number is not None and number.name == "const":
+                    return factor * int(number.attributes["value"])
+        return None
+
+    def _copied(self, index: Value, inner: Op, known: dict[Value, Value], front: list[Op]) -> Value:
+        """An index with other values for those that are known, made in front of the inner loop."""
+        assert inner.body is not None
+        maker = self._makers.get(index)
+        if index in known or maker not in inner.body.ops:
+            return known.get(index, index)
+        operands = [self._copied(operand, inner, known, front) for operand in maker.operands]
+        known[index] = Value(INDEX)
+        front.append(Op(maker.name, operands, dict(maker.attributes), [known[index]], line=maker.line))
+        return known[index]
+
+
+def _numbered(loop: Op) -> Value:
+    """Makes the variable of a loop the number of its rounds, from 0 on."""
+    assert loop.body is not None
+    variable, lower, step = loop.body.parameters[0], loop.attributes["lower"], loop.attributes["step"]
+    if (lower, step) == (0, 1):
+        return variable
+    number, first, each, so_far = (Value(INDEX) for _ in range(4))
+    loop.attributes |= {"lower": 0, "step": 1}
+    loop.body.parameters = [number, *loop.body.parameters[1:]]
+    loop.body.ops = [
+        Op("const", [], {"value": step}, [each], line=loop.line),
+        Op("imul", [number, each], {}, [so_far], line=loop.line),
+        Op("const", [], {"value": lower}, [first], line=loop.line),
+        Op("iadd", [so_far, first], {}, [variable], line=loop.line),
+        *loop.body.ops,
+    ]
+    return number
