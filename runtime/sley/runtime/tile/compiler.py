@@ -131,7 +131,7 @@ class Prepared:
 
     @property
     def cycles(self) -> int:
-        """From the doorbell to the fence, as ``price`` says."""
+        """From the doorbell to the fence, as ``price`` says of the form that the function is in."""
         return price(self.function, self.placement, self.config, self.early)
 
     def compiled(self) -> Compiled:
@@ -196,18 +196,21 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     cut = gang(function, config) if schedule.gang else None
     loop_over_blocks(function, cut or along_longest(function.grid, config.cores), schedule.order)
     check_abilities(function, config)
-    before, best = saved(function), None
+    before, panels = saved(function), None
     for keep in reversed(Keep) if schedule.resident else (Keep.NOTHING,):
-        if _keeps(function, config, keep, before):
-            verify(function)
-            made = _prepared(function, config, schedule, keep, before)
-            if best is None or made.cycles < best.cycles:
-                best = made
-            if keep is not Keep.PANELS:
-                break
-    assert best is not None
-    best.form()
-    return best
+        if not _keeps(function, config, keep, before):
+            continue
+        verify(function)
+        made = _prepared(function, config, schedule, keep, before)
+        if keep is Keep.PANELS:
+            panels = made, made.cycles
+            continue
+        if panels is None or made.cycles <= panels[1]:
+            return made
+        break
+    assert panels is not None
+    panels[0].form()
+    return panels[0]
 
 
 def _keeps(function: Function, config: ChipConfig, keep: Keep, before: Callable[[], None]) -> bool:
