@@ -25,12 +25,14 @@ def product(
     b: Any,
     c: Any,
     lanes: Any,
+    fold: Any,
     rows: Any = tile.choice(16, 32, 48, 64, 128, 256),
     columns: Any = tile.choice(32, 64, 128, 256),
     depth: Any = tile.choice(32, 64, 128),
 ) -> None:
-    """c = a · b, sums as they are. ``lanes``: columns of a tile are a multiple."""
-    rows, depth = tile.even(a.shape[0], rows), tile.even(a.shape[1], depth)
+    """c = a · b, sums as they are. Columns of a tile are a multiple of ``lanes``, its part of K one of ``fold``, which
+    costs no cycle of the array."""
+    rows, depth = tile.even(a.shape[0], rows), tile.even(a.shape[1], depth, fold)
     columns = tile.even(b.shape[1], columns, lanes)
     row, column = tile.block_id(1) * rows, tile.block_id(0) * columns
     total = tile.zeros((rows, columns), tile.sums_of(a.dtype))
@@ -76,8 +78,9 @@ def _compared(device: Device, sizes: tuple[int, int, int], dtype: ElementType) -
     sums = np.int32 if dtype is ElementType.INT8 else np.float32
     by_hand, compiled = (device.empty((m, n), sums) for _ in range(2))
     grid = product[lambda rows, columns: (tile.cdiv(n, columns), tile.cdiv(m, rows))]
+    sides = {"lanes": device.config.array, "fold": device.config.fold_depth(dtype)}
     cycles = []
-    for work in (lambda: blas.gemm(a, b, out=by_hand), lambda: grid(a, b, compiled, lanes=device.config.array)):
+    for work in (lambda: blas.gemm(a, b, out=by_hand), lambda: grid(a, b, compiled, **sides)):
         work()  # its program is in memory from here on
         with device.stream.timed() as timing:
             work()
