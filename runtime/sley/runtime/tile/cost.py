@@ -198,10 +198,11 @@ class _Cost:
     _scatter = _store
 
     def _out(self, op: Op) -> int:
-        """Cycles of the way out of a core: a request for each run, and what is written."""
+        """Cycles of the way to memory: a request for each run, and what is written. It is one way for all cores, of
+        which each asks for what they share."""
         if op.name in STORES:
-            return ceil(sum(self._moved(op, tile_shape(op.operands[-1]))))
-        return ceil(self._moved(op, tile_shape(op.result))[1]) if op.name in LOADS else 0
+            return ceil(sum(self._moved(op, tile_shape(op.operands[-1])))) * self.sharers
+        return ceil(self._moved(op, tile_shape(op.result))[1]) * self.sharers if op.name in LOADS else 0
 
     def _gap(self) -> float:
         return GAP if self.sharers == 1 else CORES_GAP
