@@ -32,7 +32,7 @@ def product(
 ) -> None:
     """c = a · b, sums as they are. Columns of a tile are a multiple of ``lanes``, its part of K one of ``fold``, which
     costs no cycle of the array."""
-    rows, depth = tile.even(a.shape[0], rows), tile.even(a.shape[1], depth, fold)
+    rows, depth = tile.even(a.shape[0], rows), tile.even(a.shape[1], depth, fold if depth < a.shape[1] else 1)
     columns = tile.even(b.shape[1], columns, lanes)
     row, column = tile.block_id(1) * rows, tile.block_id(0) * columns
     total = tile.zeros((rows, columns), tile.sums_of(a.dtype))

@@ -132,7 +132,7 @@ class Prepared:
     @property
     def cycles(self) -> int:
         """From the doorbell to the fence, as ``price`` says of the form that the function is in."""
-        return price(self.function, self.placement, self.config, self.early)
+        return price(self.function, self.placement, self.config, self.early, self.orders)
 
     def compiled(self) -> Compiled:
         """Its program; if there are no instructions or registers for it, with less issued ahead, then with less kept on

@@ -9,7 +9,7 @@ want in the same cycle.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, gcd
 
@@ -18,12 +18,13 @@ from sley.abi.faults import Unit
 from sley.abi.timing import BF16_ROW, DOORBELL_TO_INSTRUCTION, FP32_FUNCTION, INT8_ROW
 from sley.abi.types import ElementType
 from sley.abi.vector.operations import ADDER_OPS
-from sley.runtime.tile.ir import Function, Op, Value, tile_shape, tile_type
+from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
+from sley.runtime.tile.issue import Issue
 from sley.runtime.tile.operations import LOADS, STORES, UNITS
 from sley.runtime.tile.passes.ahead import products
 from sley.runtime.tile.passes.buffers import Buffer
 from sley.runtime.tile.passes.gangs import share_of, sharers
-from sley.runtime.tile.passes.order import Early, accesses
+from sley.runtime.tile.passes.order import Early, Order, accesses
 from sley.runtime.tile.passes.partials import in_pairs, partials_of, together
 from sley.runtime.tile.passes.placement import Placement, chunks, weight_pairs
 from sley.runtime.tile.passes.regions import array_of, transposed
@@ -42,9 +43,8 @@ VROW = 7  # one row register
 DRAINED = 14  # from an instruction to the next one that is of another kind, or joined with it
 ADDED = 8  # and through an adder of fp32 in them
 GAP, CORES_GAP = 1, 1.6  # a run that does not continue the one before; of one core, or where several take turns
-INSTRUCTION = 2  # of the sequencer
-TRANSFER, CHAIN, CHUNK, REDUCE, ROUND = 8, 6, 3, 16, 3  # instructions: of an operation, of each of its chunks, a round
-LATER, LOOP = 14, 8  # more of a round: for what is ahead, of a round or two, and for each loop that is joined
+INSTRUCTION = 2  # of the sequencer, that multiplies nothing
+CHAIN, CHUNK, REDUCE = 12, 6, 32  # of the sequencer: for an operation of the vector unit, for each of its chunks
 ROUNDS, HELD, OUT = "rounds", "held", "out"
 """What of a loop's time overlaps with nothing of the same loop; what loads do not overlap with, as the sequencer waits
 for room in a queue; and the way out of a core, which what stores write and all requests take."""
@@ -66,20 +66,31 @@ class Time:
     spans: Spans
 
 
-def price(function: Function, placement: Placement, config: ChipConfig, early: Early) -> int:
+def price(
+    function: Function, placement: Placement, config: ChipConfig, early: Early, orders: Mapping[Block, Order]
+) -> int:
     """Cycles from the doorbell to the fence. ``function``: in its last form. ``early``: what of loops
-    is issued a round ahead."""
+    is issued a round ahead. ``orders``: of its blocks."""
     x, y, z = function.grid
     blocks = x * y * z
-    cost = _Cost(placement, config, min(blocks, config.cores), early)
+    cost = _Cost(placement, config, min(blocks, config.cores), early, orders, Issue(function, placement, config))
     time = cost.block(function.body.ops)
     turns = -(-blocks // config.cores)
     return START + time.whole + (turns - 1) * max(time.busy.values(), default=0) + FENCE
 
 
 class _Cost:
-    def __init__(self, placement: Placement, config: ChipConfig, sharers: int, early: Early) -> None:
+    def __init__(
+        self,
+        placement: Placement,
+        config: ChipConfig,
+        sharers: int,
+        early: Early,
+        orders: Mapping[Block, Order],
+        issue: Issue,
+    ) -> None:
         self.placement, self.config, self.sharers, self.early = placement, config, sharers, early
+        self.orders, self.issue = orders, issue
 
     def block(self, ops: Sequence[Op]) -> Time:
         busy: Counter[str] = Counter()
@@ -92,12 +103,12 @@ class _Cost:
                 busy.update(inner.busy)
                 whole, before = whole + inner.whole, ""
             elif op.name in UNITS:
-                cycles, instructions, latency = getattr(self, f"_{op.name}")(op)
+                cycles, issued, latency = getattr(self, f"_{op.name}")(op)
                 unit = UNITS[op.name].name
                 busy[unit] += cycles
                 busy[HELD] += self._held(op, cycles)
                 busy[OUT] += self._out(op)
-                busy["SEQUENCER"] += instructions * INSTRUCTION
+                busy["SEQUENCER"] += issued
                 whole += cycles + (latency if unit != before else 0)
                 before = unit
             for access in accesses(op, self.placement):
@@ -110,8 +121,8 @@ class _Cost:
         rounds = self.early.get(op, rounds_of(op))
         each = rounds.ops[rounds.front : len(rounds.ops) - rounds.back]
         body, count = self.block(each), rounds.count
-        more = sum(lead > 0 for _, lead in rounds.parts) * LATER + (len(rounds.loops) - 1) * LOOP
-        body.busy["SEQUENCER"] += (ROUND + more) * INSTRUCTION
+        assert op.body is not None
+        body.busy["SEQUENCER"] += self.issue.of_round(rounds, self.orders[op.body])
         turns = [
             -(-(last - first) // buffer.slots)
             for buffer, (first, last, units) in body.spans.items()
@@ -169,28 +180,29 @@ class _Cost:
         cycles: int = sum(getattr(self, f"_{op.name}")(op)[0] for op in (*first, *made, *last))
         return -(-cycles // min(self.placement.of[op.result].slots for op in first))
 
-    # Each gives the cycles of its unit, instructions, and the latency behind it.
+    # Each gives the cycles of its unit, those of the sequencer, and the latency behind it.
 
     def _load(self, op: Op) -> tuple[int, int, int]:
         tile = tile_type(op.result)
         beats, runs = self._moved(op, tile.shape)
         moved = ceil(beats + runs * self._gap()) * self.sharers // sharers(share_of(op), self.config)
         rows = tile.shape[0] * chunks(tile, self.config)
-        return max(moved, rows), TRANSFER, ROUND_TRIP + HANDOVER
+        return max(moved, rows), self.issue.transfer(op), ROUND_TRIP + HANDOVER
 
     _gather = _load
 
     def _store(self, op: Op) -> tuple[int, int, int]:
         beats, runs = self._moved(op, tile_shape(op.operands[-1]))
-        return ceil(beats + runs * self._gap()) * self.sharers, TRANSFER, ACKNOWLEDGED
+        return ceil(beats + runs * self._gap()) * self.sharers, self.issue.transfer(op), ACKNOWLEDGED
 
     _scatter = _store
 
     def _out(self, op: Op) -> int:
-        """Cycles of the way out of a core: a request for each run, and what is written."""
+        """Cycles of the way to memory: a request for each run, and what is written. It is one way for all cores, of
+        which each asks for what they share."""
         if op.name in STORES:
-            return ceil(sum(self._moved(op, tile_shape(op.operands[-1]))))
-        return ceil(self._moved(op, tile_shape(op.result))[1]) if op.name in LOADS else 0
+            return ceil(sum(self._moved(op, tile_shape(op.operands[-1])))) * self.sharers
+        return ceil(self._moved(op, tile_shape(op.result))[1]) * self.sharers if op.name in LOADS else 0
 
     def _gap(self) -> float:
         return GAP if self.sharers == 1 else CORES_GAP
@@ -222,11 +234,12 @@ class _Cost:
             weights = -(-depth // weight_pairs(tile_type(b), self.config))
         folds, tiles = -(-depth // fold), -(-columns // n)
         through = n * ((BF16_ROW if dtype is ElementType.BF16 else INT8_ROW) + 1) + HANDOVER
-        each = max(rows, weights) * (1 + self.placement.in_one_bank(a, b, self.config))
-        per_fold = tiles * each
+        # Weights are read while rows of the product before them are; of one bank, in cycles of their own.
+        each = max(rows, weights) + min(rows, weights) * self.placement.at_once(a, b, self.config)
+        per_fold = ceil(tiles * each)
         if dtype is ElementType.BF16:
             per_fold = max(per_fold, through if folds > 1 else 0)
-        return folds * per_fold, folds * tiles * 4 + folds * 4 + 8, through
+        return folds * per_fold, self.issue.product(op, folds, tiles), through
 
     def _held(self, op: Op, cycles: int) -> int:
         """How long a product keeps the sequencer: until the last instructions have room in the queue."""
@@ -252,9 +265,9 @@ class _Cost:
         if registers:
             instructions = count if tile_shape(operands[-1])[0] == 1 else shape[0]
             each = latency + FURTHER + VROW * registers
-            return rows + instructions * each, CHAIN + instructions * (CHUNK + 2 * registers), HANDOVER
-        instructions = CHAIN + (CHUNK * count if apart else 0)
-        return rows + latency + (FURTHER * (count - 1) if apart else 0), instructions, HANDOVER
+            return rows + instructions * each, CHAIN + instructions * (CHUNK + 2 * INSTRUCTION * registers), HANDOVER
+        issued = CHAIN + (CHUNK * count if apart else 0)
+        return rows + latency + (FURTHER * (count - 1) if apart else 0), issued, HANDOVER
 
     def _reduce(self, op: Op) -> tuple[int, int, int]:
         (source,) = op.operands
@@ -263,7 +276,7 @@ class _Cost:
         latency = DRAINED + ADDED * (op.attributes["kind"] == "sum")
         if op.attributes["axis"] == 0:
             fold = 43
-            return count * (rows * parts + fold + 2 * latency), REDUCE + count * (CHUNK + 2), HANDOVER
+            return count * (rows * parts + fold + 2 * latency), REDUCE + count * (CHUNK + 2 * INSTRUCTION), HANDOVER
         partials, pairs = partials_of(op, self.config), in_pairs(op, self.config)
         room = self.placement.partials.get(op, self.placement.of[op.result])
         if pairs:
@@ -271,8 +284,8 @@ class _Cost:
         step = max(partials // 2, 1)
         twice = self.placement.in_banks_of(self.placement.of[source], room, self.config)
         cycles = ceil(self._joined(count, rows * parts, step, min(partials, 2) if pairs else 2, latency) * (1 + twice))
-        ends, instructions = self._ends(rows * parts, partials, latency)
-        return cycles + latency + ends, REDUCE + CHAIN * (count // step) + instructions, HANDOVER
+        ends, issued = self._ends(rows * parts, partials, latency)
+        return cycles + latency + ends, REDUCE + CHAIN * (count // step) + issued, HANDOVER
 
     def _joined(self, count: int, rows: int, step: int, apart: int, latency: int) -> int:
         """Chunks that go to partial results, ``step`` of them an instruction; each needs what the one ``apart``
@@ -282,29 +295,29 @@ class _Cost:
         return count * rows + waits * latency + instructions
 
     def _ends(self, rows: int, partials: int, latency: int) -> tuple[int, int]:
-        """Partial results and lanes: cycles and instructions."""
+        """Partial results and lanes: cycles of the unit and of the sequencer."""
         passes = partials.bit_length() - 1 + self.config.array.bit_length() - 1
         lanes = self.config.array.bit_length() - 1
-        return (2 * (partials - 1) + lanes) * rows + passes * latency, 3 * passes
+        return (2 * (partials - 1) + lanes) * rows + passes * latency, 3 * INSTRUCTION * passes
 
     def _fold(self, op: Op) -> tuple[int, int, int]:
         rows, columns = op.attributes["shape"]
         count, rows = -(-columns // self.config.array), rows * self.config.row_parts
         through = LANES + ADDED + (FP32_FUNCTION if op.attributes["stages"].function is not None else 0)
         if op.attributes["axis"] == 0:
-            return count * (rows + 43 + through + DRAINED + ADDED), REDUCE + count * (CHUNK + 2), HANDOVER
+            return count * (rows + 43 + through + DRAINED + ADDED), REDUCE + count * (CHUNK + 2 * INSTRUCTION), HANDOVER
         partials = partials_of(op, self.config)
         repeated = self.placement.repeated.get(op)
         step = together(op, self.config, repeated is not None)
         copies = LANES + repeated.rows if repeated is not None else 0
         cycles = copies + self._joined(count, rows, step, partials // step, through)
-        ends, instructions = self._ends(rows, partials, DRAINED + ADDED)
-        return cycles + 2 * through + ends, REDUCE + (CHUNK + 2) * (count // step) + instructions, HANDOVER
+        ends, issued = self._ends(rows, partials, DRAINED + ADDED)
+        return cycles + 2 * through + ends, REDUCE + (CHUNK + 2 * INSTRUCTION) * (count // step) + issued, HANDOVER
 
     def _spread(self, op: Op) -> tuple[int, int, int]:
         rows, _ = tile_shape(op.result)
         passes = self.config.array.bit_length()
-        return passes * (rows * self.config.row_parts + LANES), REDUCE + 2 * passes, HANDOVER
+        return passes * (rows * self.config.row_parts + LANES), REDUCE + 2 * INSTRUCTION * passes, HANDOVER
 
     def _copy(self, op: Op) -> tuple[int, int, int]:
         tile = tile_type(op.result)

@@ -69,7 +69,7 @@ class Emitter:
     ) -> None:
         """Operations of a round, with what they wait for and signal. ``number``: of the round, if it is known."""
         rounds = order.rounds
-        chosen = [place for place, op in enumerate(rounds.ops) if op in which]
+        chosen = [place for place, op in enumerate(rounds.ops) if op in which and (op.name in UNITS or op.body)]
         for turn, some in groupby(chosen, rounds.turn):
             with self._only(turn, rounds, number) as done:
                 for place in some if done else ():
@@ -109,9 +109,11 @@ class Emitter:
             yield turn is Turn.EACH or (number or 0) % rounds.inner == place[turn]
             return
         k, loop, end = self.k, rounds.loops[-1], self.k.label("other rounds")
+        only = loop.attributes["lower"] + loop.attributes["step"] * place[turn]
         with k.scratch("round") as (register,):
-            k.mov(register, loop.attributes["lower"] + loop.attributes["step"] * place[turn])
-            k.branch(Code.BNE, self.room.scalars.registers[variable_of(loop)], register, end)
+            if only:
+                k.mov(register, only)
+            k.branch(Code.BNE, self.room.scalars.registers[variable_of(loop)], register if only else 0, end)
         with self.room.parameters.branch():
             yield True
         k.place(end)

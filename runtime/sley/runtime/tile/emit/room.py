@@ -119,12 +119,13 @@ class Room:
         with self.k.scratch(" ".join(["next"] * (len(loops) + len(turns)))) as scratch:
             numbers = dict(zip(loops, scratch, strict=False))
             slots = dict(zip(turns, scratch[len(loops) :], strict=True))
-            for loop, number in numbers.items():
-                self.k.mov(number, variables[loop])
-            for key, slot in slots.items():
-                self.k.mov(slot, turns[key])
-            for _ in range(rounds):
-                self._advance(loops, numbers, slots, {})
+            now = {numbers[loop]: variables[loop] for loop in loops} | {slots[key]: turns[key] for key in slots}
+            inner = {numbers[loops[-1]], *(slot for key, slot in slots.items() if key[0] is loops[-1])}
+            for register, before in now.items():
+                if register not in inner:
+                    self.k.mov(register, before)
+            for number in range(rounds):
+                self._advance(loops, numbers, slots, {}, {} if number else now)
             registers.update({variable_of(loop): number for loop, number in numbers.items()})
             self.turns = {**self.turns, **slots}
             self.shifts = {shift: register for shift, register in self.shifts.items() if shift[0] not in loops}
@@ -143,24 +144,28 @@ class Room:
         variables: Mapping[Op, Register],
         turns: Mapping[tuple[Op, int], Register],
         shifts: Mapping[Shift, Register],
+        before: Mapping[Register, Register] | None = None,
     ) -> None:
-        """The innermost loop goes on; where it ends, it begins again, and the one around it goes on."""
-        k, done = self.k, self.k.label("round")
+        """The innermost loop goes on; where it ends, it begins again, and the one around it goes on. ``before``: where
+        its variable and its slots are now, if elsewhere."""
+        k, done, now = self.k, self.k.label("round"), before or {}
         for loop in reversed(loops):
+            inner = loop is loops[-1]
             for (of, slots), turn in turns.items():
                 if of is loop:
-                    k.add(turn, turn, 1)
+                    k.add(turn, now.get(turn, turn) if inner else turn, 1)
                     k.and_(turn, turn, slots - 1)
             for (of, slots, rows), shift in shifts.items():
                 if of is loop:
                     k.mul(shift, turns[of, slots], rows)
             lower, step, count = (loop.attributes[name] for name in ("lower", "step", "count"))
-            k.add(variables[loop], variables[loop], step)
+            variable = variables[loop]
+            k.add(variable, now.get(variable, variable) if inner else variable, step)
             if loop is not loops[0]:
                 with k.scratch("end") as (end,):
                     k.mov(end, lower + step * count)
-                    k.branch(Code.BNE, variables[loop], end, done)
-                k.mov(variables[loop], lower)
+                    k.branch(Code.BNE, variable, end, done)
+                k.mov(variable, lower)
         if len(loops) > 1:
             k.place(done)
 

@@ -133,7 +133,8 @@ def _bytes(room: Room, op: Op, elements: Value) -> Value:
     bytes = array_of(op).dtype.bytes
     if not isinstance(elements, Register):
         return elements * bytes
-    room.k.mul(elements, elements, bytes)
+    if bytes > 1:
+        room.k.mul(elements, elements, bytes)
     return elements
 
 

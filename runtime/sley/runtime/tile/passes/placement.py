@@ -67,6 +67,25 @@ class Placement:
         """Whether rows of two tiles are read from one bank, at two cycles for both."""
         return self.in_banks_of(self.of[a], self.of[b], config) > 0
 
+    def at_once(self, a: Value, b: Value, config: ChipConfig) -> float:
+        """How often rows of two tiles that are read at the same time are in one bank, of all times."""
+        first, second = self.of[a], self.of[b]
+        if first.space is not second.space:
+            return 0.0
+        scratchpad = first.space is Space.SCRATCHPAD
+        rows = config.scratchpad_rows if scratchpad else config.accumulator_rows
+        bank = rows // (config.scratchpad_banks if scratchpad else config.accumulator_banks)
+
+        def shares(buffer: Buffer, slot: int) -> dict[int, float]:
+            begin = buffer.first + slot % buffer.slots * buffer.rows
+            banks = range(begin // bank, (begin + buffer.rows - 1) // bank + 1)
+            inside = (min(begin + buffer.rows, (n + 1) * bank) - max(begin, n * bank) for n in banks)
+            return {n: part / buffer.rows for n, part in zip(banks, inside, strict=True)}
+
+        turns = max(first.slots, second.slots)
+        pairs = [(shares(first, slot), shares(second, slot)) for slot in range(turns)]
+        return sum(part * theirs.get(n, 0.0) for mine, theirs in pairs for n, part in mine.items()) / turns
+
     def in_banks_of(self, first: Buffer, second: Buffer, config: ChipConfig) -> float:
         """The share of a buffer's rows that are in a bank in which another one has rows, too."""
         if first.space is not second.space or first is second:
