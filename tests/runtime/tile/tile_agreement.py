@@ -70,7 +70,7 @@ def agree(device: Device, function: Any, arrays: Arrays, schedule: Schedule = AU
         for array, value in interpreted(passed, arrays, lanes).items():
             np.testing.assert_array_equal(value, wanted[array], f"{array} behind {name}")
 
-    lower(function(), lanes, watch)
+    lower(function(), lanes, schedule, watch)
     made = function()
     compiled = compile_function(made, device.config, schedule)
     assert check(compiled, device.config, types_of(arrays)) == []
