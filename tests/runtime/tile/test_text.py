@@ -9,6 +9,7 @@ from tile_agreement import interpreted, kernel_agrees, types_of
 
 from sley.runtime import Device, tile
 from sley.runtime.tile.compiler import DUMP, PASSES, lower
+from sley.runtime.tile.ir import Function
 from sley.runtime.tile.text import parse, printed
 
 TEXT = """sley.tile 1
@@ -52,7 +53,7 @@ def test_loops_of_one_name(base: Device) -> None:
     texts = [printed(rows_of.function(types_of(arrays), {"turned": turned}, (1, 1, 1))) for turned in (False, True)]
     assert texts[0] != texts[1]
     assert all(f"(%k{number}: index)" in texts[0] for number in ("", ".2", ".3"))
-    assert [value.name for value in parse(texts[0]).body.ops[0].body.ops[0].body.parameters] == ["k"]  # type: ignore[union-attr]
+    assert [value.name for value in parse(texts[0]).body.ops[0].body.ops[0].body.parameters] == ["k"]
     for turned in (False, True):
         found = kernel_agrees(base, rows_of, arrays, turned=turned)["out"].view(np.float32)
         wanted = (x.transpose(1, 0, 2) if turned else x).reshape(4, 16).copy()
@@ -64,7 +65,11 @@ def test_every_pass_has_a_text() -> None:
     arrays = types_of({"a": np.zeros((70, 96), np.float32), "b": np.zeros((4, 4), np.float32)})
     function = kernels.softmax.function({"x": arrays["a"], "out": arrays["a"]}, {"rows": 8}, (9, 1, 1))
     seen = []
-    lower(function, 16, lambda name, passed: seen.append((name, printed(parse(printed(passed))) == printed(passed))))
+
+    def watch(name: str, passed: Function) -> None:
+        seen.append((name, printed(parse(printed(passed))) == printed(passed)))
+
+    lower(function, 16, watch=watch)
     assert seen == [(name, True) for name in ("source", *PASSES)]
 
 
