@@ -168,7 +168,7 @@ def orders(function: Function, placement: Placement, early: Early) -> dict[Block
     if sum(len(made.counts) for made in found.values()) > SEMAPHORES:
         raise OrderError(
             f"its units wait for each other in more ways than there are semaphores, {SEMAPHORES}; make two "
-            "kernels of it"
+            "kernels of it, or a schedule with fewer loops"
         )
     return found
 
