@@ -1,6 +1,7 @@
 """Schedules: what is none, which are equal, and what is kept for each."""
 
 import pickle
+import re
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import kernels
 import numpy as np
 import pytest
+from page_code import page_blocks
 from tile_agreement import Arrays, kernel_agrees, types_of
 
 from sley.runtime import Device, tile
@@ -164,6 +166,24 @@ def test_dumps(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
     lower(function, 16, tile.Schedule(split={"_": 2}, unroll={"_": 2}))
     error = capsys.readouterr().err
     assert [line for line in error.splitlines() if line.startswith("#")] == ["# behind split", "# behind unroll"]
+
+
+def test_cycles_of_the_guide(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Within a few percent of what its page says, and fewer with each schedule."""
+    blocks = page_blocks("docs/guides/tile.md")
+    number = next(number for number, block in enumerate(blocks) if "privatise=" in block.text)
+    code = tmp_path / "page.py"  # kernels are read from their file
+    code.write_text(blocks[number].text)
+    exec(compile(code.read_text(), str(code), "exec"), {"__name__": "page"})
+    said, shown = (
+        re.findall(r"(\w+): ([\d,]+) cycles, ([\d,]+) with its schedule", text)
+        for text in (blocks[number + 1].text, capsys.readouterr().out)
+    )
+    assert [name for name, *_ in shown] == [name for name, *_ in said] == ["span", "largest", "beside"]
+    for (_, *before), (_, *now) in zip(said, shown, strict=True):
+        apart, scheduled = (int(cycles.replace(",", "")) for cycles in now)
+        assert scheduled < 0.9 * apart
+        assert [int(cycles.replace(",", "")) for cycles in before] == pytest.approx([apart, scheduled], rel=0.05)
 
 
 def test_an_error_says_where(base: Device) -> None:
