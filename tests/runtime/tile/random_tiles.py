@@ -41,7 +41,9 @@ class RandomKernel:
         self.out = dice.choice(self.known)
         self.rounds = dice.choice((0, 0, 2, 3))
         numbers = np.random.default_rng(seed)
-        self.arrays = {f"x{n}": _laid(dice, _values(numbers, self.whole, dtype)) for n, dtype in enumerate(self.types)}
+        self.arrays = {
+            f"x{n}": _laid(dice, values_of(numbers, self.whole, dtype)) for n, dtype in enumerate(self.types)
+        }
         self.turned = dice.random() < 0.2
         self.numbers = chip.gather and dice.random() < 0.3
         if self.numbers:
@@ -51,7 +53,7 @@ class RandomKernel:
     def function(self) -> Function:
         """The IR, the same each time."""
         dice, trace = random.Random(self.seed + 1), Trace()
-        arrays = {name: Value(_type(array), name) for name, array in self.arrays.items()}
+        arrays = {name: Value(type_of(array), name) for name, array in self.arrays.items()}
         grid = (-(-self.whole[1] // self.shape[1]), -(-self.whole[0] // self.shape[0]), 1)
         token = CURRENT.set(trace)
         try:
@@ -167,7 +169,7 @@ def _float(x: Tile) -> Tile:
     return x.to(FP32)
 
 
-def _type(array: np.ndarray[Any, Any]) -> ArrayType:
+def type_of(array: np.ndarray[Any, Any]) -> ArrayType:
     dtype = next(element for element, kind in NUMPY.items() if kind == array.dtype)
     return ArrayType(dtype, array.shape, tuple(stride // array.itemsize for stride in array.strides))
 
@@ -177,7 +179,7 @@ def _laid(dice: random.Random, array: np.ndarray[Any, Any]) -> np.ndarray[Any, A
     return dice.choice((array, array, array, np.asfortranarray(array), np.ascontiguousarray(array.T)))
 
 
-def _values(numbers: np.random.Generator, shape: tuple[int, int], dtype: ElementType) -> np.ndarray[Any, Any]:
+def values_of(numbers: np.random.Generator, shape: tuple[int, int], dtype: ElementType) -> np.ndarray[Any, Any]:
     if dtype is INT8:
         return numbers.integers(-128, 128, shape).astype(np.int8)
     if dtype is INT32:

@@ -113,15 +113,3 @@ def test_schedules_change_no_bit(base: Device, axes: tuple[int, ...]) -> None:
         found.append(out.numpy().view(np.uint16))
     assert (found[0] == found[1]).all()
     assert (found[0] == found[2]).all()
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"buffer": 3}, "buffer is 3; tiles have 1, 2 or 4 slots"),
-        ({"order": (0, 1)}, r"order is \(0, 1\); it names the axes 0, 1 and 2 of the grid once each"),
-    ],
-)
-def test_schedules_that_are_none(given: dict[str, Any], message: str) -> None:
-    with pytest.raises(tile.TileError, match=message):
-        tile.Schedule(**given)

@@ -70,7 +70,7 @@ def agree(device: Device, function: Any, arrays: Arrays, schedule: Schedule = AU
         for array, value in interpreted(passed, arrays, lanes).items():
             np.testing.assert_array_equal(value, wanted[array], f"{array} behind {name}")
 
-    lower(function(), lanes, watch)
+    lower(function(), lanes, schedule, watch)
     made = function()
     compiled = compile_function(made, device.config, schedule)
     assert check(compiled, device.config, types_of(arrays)) == []
@@ -82,12 +82,17 @@ def agree(device: Device, function: Any, arrays: Arrays, schedule: Schedule = AU
 
 
 def kernel_agrees(
-    device: Device, kernel: Kernel, arrays: Arrays, grid: tuple[int, int, int] = (1, 1, 1), **constants: Any
+    device: Device,
+    kernel: Kernel,
+    arrays: Arrays,
+    grid: tuple[int, int, int] = (1, 1, 1),
+    schedule: Schedule = AUTOMATIC,
+    **constants: Any,
 ) -> Arrays:
     bound = kernel.signature.bind(*arrays, **constants)
     bound.apply_defaults()
     known = {name: value for name, value in bound.arguments.items() if name not in arrays}
-    return agree(device, lambda: kernel.function(types_of(arrays), known, grid), arrays)
+    return agree(device, lambda: kernel.function(types_of(arrays), known, grid), arrays, schedule)
 
 
 Drawn = tuple[Kernel, Arrays, dict[str, Any], tuple[int, int, int], int]

@@ -19,15 +19,15 @@ from sley.abi.config import preset
 from sley.abi.types import ElementType
 from sley.bench.tile.decisions import ahead_of, places_of, waits_of
 from sley.runtime import tile
-from sley.runtime.tile.compiler import PASSES, lower
+from sley.runtime.tile.compiler import PASSES, SCHEDULED, lower
 from sley.runtime.tile.ir import Function
 from sley.runtime.tile.passes import ahead, order, placement
 from sley.runtime.tile.passes.blocks import along_longest, loop_over_blocks
 from sley.runtime.tile.passes.gangs import gang
 from sley.runtime.tile.passes.invariants import hoist_invariants
 from sley.runtime.tile.passes.panels import keep_panels
-from sley.runtime.tile.passes.unroll import unroll
 from sley.runtime.tile.passes.zeros import replace_zeros
+from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import printed
 from sley.runtime.tile.types import ArrayType
 
@@ -106,6 +106,24 @@ def doubled(x: Any, out: Any) -> None:
 
 
 @tile.kernel
+def span(x: Any, out: Any) -> None:
+    low = high = tile.load(x, (0, 0), (16, 16))
+    for i in range(0, 64, 16):
+        low = tile.minimum(low, tile.load(x, (0, i), (16, 16)))
+    for j in range(0, 64, 16):
+        high = tile.maximum(high, tile.load(x, (0, j), (16, 16)))
+    tile.store(out, (0, 0), high - low)
+
+
+@tile.kernel
+def largest(x: Any, out: Any) -> None:
+    high = tile.full((16, 16), 0.0)
+    for k in range(0, 64, 16):
+        high = tile.maximum(high, tile.tanh(tile.load(x, (0, k), (16, 16))))
+    tile.store(out, (0, 0), high)
+
+
+@tile.kernel
 def product(x: Any, w: Any, out: Any) -> None:
     total = tile.zeros((64, 64))
     for k in range(0, 256, 64):
@@ -143,11 +161,12 @@ def array(dtype: ElementType, *shape: int) -> ArrayType:
 
 @dataclass(frozen=True)
 class Example:
-    """A kernel that a pass changes, and what it is compiled for."""
+    """A kernel that a pass changes, what it is compiled for, and how."""
 
     kernel: tile.Kernel
     arrays: dict[str, ArrayType]
     grid: tuple[int, int, int] = (1, 1, 1)
+    schedule: Schedule = AUTOMATIC
 
     def function(self) -> Function:
         return self.kernel.function(dict(self.arrays), {}, self.grid)
@@ -156,9 +175,14 @@ class Example:
 _ROWS = {"x": array(BF16, 64, 64), "out": array(BF16, 64, 64)}
 _SOFTMAX = Example(softmax, _ROWS, (4, 1, 1))
 _SQUARE = {"x": array(FP32, 16, 16), "out": array(FP32, 16, 16)}
+_LONG = {"x": array(FP32, 64, 16), "out": array(FP32, 64, 16)}
+_WIDE = {"x": array(FP32, 16, 64), "out": array(FP32, 16, 16)}
 _PRODUCT = Example(product, {"x": array(BF16, 64, 256), "w": array(BF16, 256, 64), "out": array(BF16, 64, 64)})
 EXAMPLES: dict[str, Example] = {
-    "unroll": Example(doubled, {"x": array(FP32, 64, 16), "out": array(FP32, 64, 16)}),
+    "split": Example(doubled, _LONG, schedule=Schedule(split={"row": 2})),
+    "fuse": Example(span, _WIDE, schedule=Schedule(fuse=(("i", "j"),))),
+    "privatise": Example(largest, _WIDE, schedule=Schedule(privatise={"k": 2})),
+    "unroll": Example(doubled, _LONG, schedule=Schedule(unroll={"row": 2})),
     "simplify": Example(distances, {"x": array(FP32, 64, 32), "out": array(FP32, 64, 32)}, (8, 1, 1)),
     "common": _SOFTMAX,
     "exact": _SOFTMAX,
@@ -176,7 +200,7 @@ EXAMPLES: dict[str, Example] = {
         (2, 1, 1),
     ),
     "narrow": _SOFTMAX,
-    "carry": Example(ends, {"x": array(FP32, 16, 64), "out": array(FP32, 16, 16)}),
+    "carry": Example(ends, _WIDE),
     "zeros": _PRODUCT,
     "gangs": Example(
         tiled, {"x": array(BF16, 64, 64), "w": array(BF16, 64, 64), "out": array(BF16, 64, 64)}, (2, 2, 1)
@@ -205,8 +229,7 @@ BEHIND: dict[str, Callable[[Function], object]] = {
 DECISIONS: dict[str, Callable[..., str]] = {"placement": places_of, "ahead": ahead_of, "order": waits_of}
 """What changes no function."""
 MODULES = {
-    "unroll": sys.modules[unroll.__module__],
-    **{name: sys.modules[run.__module__] for name, run in PASSES.items()},
+    **{name: sys.modules[run.__module__] for name, run in {**SCHEDULED, **PASSES}.items()},
     "zeros": sys.modules[replace_zeros.__module__],
     "gangs": sys.modules[gang.__module__],
     "blocks": sys.modules[loop_over_blocks.__module__],
@@ -221,15 +244,12 @@ MODULES = {
 
 def before_and_behind(name: str) -> tuple[str, str]:
     """The text of a pass's example before it and behind it."""
-    function, texts = EXAMPLES[name].function(), {"": ""}
+    function, texts = EXAMPLES[name].function(), dict[str, str]()
 
     def watch(passed: str, function: Function) -> None:
         texts[passed] = printed(function)
 
-    watch("start", function)
-    unroll(function, {"row": 2} if name == "unroll" else {})
-    watch("unroll", function)
-    lower(function, CHIP.array, lambda passed, function: None if passed == "source" else watch(passed, function))
+    lower(function, CHIP.array, EXAMPLES[name].schedule, watch)
     for passed, run in BEHIND.items():
         run(function)
         watch(passed, function)
@@ -243,7 +263,9 @@ def page(name: str) -> str:
     """The page of a pass."""
     module = MODULES[name]
     head, _, rest = (module.__doc__ or "").partition("\n\n")
-    source = inspect.getsource(EXAMPLES[name].kernel.__wrapped__)  # type: ignore[attr-defined]
+    example = EXAMPLES[name]
+    source = inspect.getsource(example.kernel.__wrapped__)  # type: ignore[attr-defined]
+    asked = f", with `{name}={getattr(example.schedule, name)!r}` in its schedule" if name in SCHEDULED else ""
     before, behind = before_and_behind(name)
     order = list(MODULES)
     place = order.index(name)
@@ -251,7 +273,7 @@ def page(name: str) -> str:
     if name in DECISIONS:
         shown = f"What it decides for this function, behind `;`:\n\n```text\n{behind}```\n"
     else:
-        dump = f", as `SLEY_DUMP={name}` prints it" if name in PASSES else ""
+        dump = f", as `SLEY_DUMP={name}` prints it" if name in {**SCHEDULED, **PASSES} else ""
         shown = (
             f"Before:\n\n```text\n{before}```\n\nBehind it{dump} (lines that are new begin with `+` here, those that "
             f"are gone are above):\n\n```text\n{_marked(before, behind)}```\n"
@@ -261,7 +283,7 @@ def page(name: str) -> str:
         f"`{module.__name__.replace('.', '/')}.py`, pass {place + 1} of {len(order)}, "
         f"beside {' and '.join(near)}. Written by `sley bench passes`; do not edit.\n\n"
         f"{_flowed(head)}\n\n{_flowed(rest)}\n\n"
-        f"The kernel:\n\n```text\n{source}```\n\n{shown}"
+        f"The kernel{asked}:\n\n```text\n{source}```\n\n{shown}"
     )
 
 
@@ -292,7 +314,8 @@ def pages() -> dict[str, str]:
     rows = "\n".join(f"| {number} | [{name}]({name}.md) | {_first(name)} |" for number, name in enumerate(MODULES, 1))
     index = (
         "# How the compiler works\n\n"
-        "A kernel of the [tile language](../../guides/tile.md) goes through these passes, one behind the other. Each "
+        "A kernel of the [tile language](../../guides/tile.md) goes through these passes, one behind the other; the "
+        f"first {len(SCHEDULED)} do what a [schedule](../../guides/tile.md#schedules) says of loops, if it does. Each "
         "has a page with a kernel that it changes, and what that was before and is behind it; the last three change "
         "nothing, and their pages show what they decide. The interpreter runs the text behind each of the others, and "
         "must give the same bits as the chip. How instructions are made of it is on the page of the "

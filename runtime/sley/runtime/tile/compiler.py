@@ -27,6 +27,7 @@ from sley.runtime.tile.passes.chains import form_chains
 from sley.runtime.tile.passes.common import share_common
 from sley.runtime.tile.passes.exact import keep_exact
 from sley.runtime.tile.passes.folds import fold_chains
+from sley.runtime.tile.passes.fuse import fuse
 from sley.runtime.tile.passes.gangs import gang, share_of
 from sley.runtime.tile.passes.invariants import hoist_invariants
 from sley.runtime.tile.passes.masks import form_masks
@@ -35,10 +36,12 @@ from sley.runtime.tile.passes.narrow import narrow_results
 from sley.runtime.tile.passes.order import Early, Order, OrderError, orders
 from sley.runtime.tile.passes.panels import keep_panels
 from sley.runtime.tile.passes.placement import Placement, has_room, place
+from sley.runtime.tile.passes.privatise import privatise
 from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
 from sley.runtime.tile.passes.recompute import recompute
 from sley.runtime.tile.passes.runs import make_runs
 from sley.runtime.tile.passes.simplify import simplify
+from sley.runtime.tile.passes.split import split
 from sley.runtime.tile.passes.spread import spread_columns
 from sley.runtime.tile.passes.transposes import move_transposes
 from sley.runtime.tile.passes.unroll import unroll
@@ -48,6 +51,8 @@ from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import printed
 from sley.runtime.tile.verify import verify
 
+SCHEDULED: dict[str, Callable[..., None]] = {"split": split, "fuse": fuse, "privatise": privatise, "unroll": unroll}
+"""Passes that a schedule asks for by their names. They take what it says."""
 PASSES: dict[str, Callable[..., None]] = {
     "simplify": simplify,
     "common": share_common,
@@ -71,16 +76,24 @@ DUMP = "SLEY_DUMP"
 
 
 def lower(
-    function: Function, lanes: int, watch: Callable[[str, Function], None] | None = None, verified: bool = True
+    function: Function,
+    lanes: int,
+    schedule: Schedule = AUTOMATIC,
+    watch: Callable[[str, Function], None] | None = None,
+    verified: bool = True,
 ) -> None:
-    """Runs all passes, in place, for a chip with so many lanes. ``watch`` sees the function behind each of them, and
-    first as it is, ``source``. ``verified``: whether each pass is verified.
+    """Runs all passes, in place, for a chip with so many lanes; of those that are ``SCHEDULED``, what the schedule asks
+    for. ``watch`` sees the function behind each of them, and first as it is, ``source``. ``verified``: whether each
+    pass is verified.
 
     Raises ``TileError``.
     """
     wanted = set(os.environ.get(DUMP, "").split(","))
-    for name, run in {"source": verify, **PASSES}.items():
-        run(function, *([lanes] if name in FOR_LANES else []))
+    scheduled = {word: getattr(schedule, word) for word in SCHEDULED if getattr(schedule, word)}
+    told = {**dict.fromkeys(FOR_LANES, lanes), **scheduled}
+    passes = {**{word: SCHEDULED[word] for word in scheduled}, **PASSES}
+    for name, run in {"source": verify, **passes}.items():
+        run(function, *([told[name]] if name in told else []))
         if verified and run is not verify:
             verify(function)
         if wanted & {"all", name}:
@@ -190,8 +203,7 @@ class Prepared:
 def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMATIC, verified: bool = True) -> Prepared:
     """All passes. The function is changed. ``verified``: whether each of them is; otherwise the first and the last form
     alone are, which does for a price. Raises ``TileError``; ``RoomError`` if the chip is too small."""
-    unroll(function, schedule.unroll)
-    lower(function, config.array, verified=verified)
+    lower(function, config.array, schedule, verified=verified)
     replace_zeros(function)
     cut = gang(function, config) if schedule.gang else None
     loop_over_blocks(function, cut or along_longest(function.grid, config.cores), schedule.order)

@@ -1,4 +1,4 @@
-"""Numbers of a kernel's source as the bits of elements."""
+"""Numbers of a kernel's source as the bits of elements, and back."""
 
 import ml_dtypes
 import numpy as np
@@ -18,3 +18,9 @@ def word(value: float, dtype: ElementType) -> int:
     kind, bits = _FLOATS[dtype]
     with np.errstate(over="ignore"):
         return int(np.asarray(value, np.float64).astype(kind).view(bits))
+
+
+def number_of(word: int, dtype: ElementType) -> float:
+    """The number that bits of fp32 or int32 are."""
+    kind = np.float32 if dtype.is_float else np.int32
+    return np.asarray(word, np.uint32).view(kind).item()

@@ -10,14 +10,15 @@
       store(%y, %0, %0, %2) {axes=(0, 1)} @4
     }
 
-A loop's line ends with the parameters of its body and a brace. ``parse`` gives back what ``printed`` was given, and
-checks every operation.
+A loop's line ends with the parameters of its body and a brace. A second value of the same name, as of a loop over
+``k`` in one over ``k``, is ``%k.2``. ``parse`` gives back what ``printed`` was given, and checks every operation.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 
 from sley.abi.types import TYPES, ElementType
@@ -32,15 +33,20 @@ _OP = re.compile(
     r"(?:(?P<results>%[^=]*?) = )?(?P<name>\w+)\((?P<operands>[^)]*)\)(?: \{(?P<attributes>.*?)\})?"
     r"(?: @(?P<line>\d+))?(?P<body> \((?P<parameters>.*)\) \{)?$"
 )
-_NAMED = re.compile(r"(%\w+): (index|\w+\[[^\]]*\])")
+_NAMED = re.compile(r"(%\w+(?:\.\d+)?): (index|\w+\[[^\]]*\])")
 
 
 def printed(function: Function) -> str:
-    """The text; values are numbered in their order."""
+    """The text; values are numbered in their order, and so are those of one name from the second on."""
     names: dict[Value, str] = {}
+    seen: Counter[str] = Counter()
 
     def name(value: Value) -> str:
-        return names.setdefault(value, f"%{value.name or sum(not v.name for v in names)}")
+        if value not in names:
+            number = seen[value.name]
+            seen[value.name] += 1
+            names[value] = f"%{value.name}.{number + 1}" if value.name and number else f"%{value.name or number}"
+        return names[value]
 
     def typed(values: list[Value]) -> str:
         return ", ".join(f"{name(value)}: {value.type}" for value in values)
@@ -138,7 +144,8 @@ def _values(text: str, values: dict[str, Value], line: int) -> list[Value]:
     for name, type in _NAMED.findall(text):
         if name in values:
             raise TileError(f"line {line}: {name} has a value already")
-        values[name] = Value(_type(type, line), "" if name[1:].isdecimal() else name[1:])
+        known, _, _ = name[1:].partition(".")
+        values[name] = Value(_type(type, line), "" if known.isdecimal() else known)
         made.append(values[name])
     return made
 

@@ -161,10 +161,14 @@ def orders(function: Function, placement: Placement, early: Early) -> dict[Block
     for made in found.values():
         for channel, count in made.counts.items():
             if channel.turns * count > SEMAPHORE_MAX:
-                raise OrderError(f"{count} operations of one round wait for the rounds before; split the loop")
+                raise OrderError(
+                    f"{count} operations of one round wait for the rounds before, and semaphores count to "
+                    f"{SEMAPHORE_MAX}; do less in a round, or unroll less"
+                )
     if sum(len(made.counts) for made in found.values()) > SEMAPHORES:
         raise OrderError(
-            f"its units wait for each other in more ways than there are semaphores, {SEMAPHORES}; split it"
+            f"its units wait for each other in more ways than there are semaphores, {SEMAPHORES}; make two "
+            "kernels of it, or a schedule with fewer loops"
         )
     return found
 
