@@ -133,7 +133,7 @@ class _Cost:
         behind = held + loads + ROUND_TRIP + HANDOVER if held and loads else 0
         if op not in self.early:
             turns.append(behind)
-        period = max(*body.busy.values(), *turns, *self._waiting(rounds), self._starved(rounds), 0)
+        period = max(*body.busy.values(), *turns, *self._waiting(rounds), self._starved(rounds), 0) + self._idle(each)
         busy = Counter({unit: cycles * count for unit, cycles in body.busy.items()})
         ends = [self.block(part) for part in (rounds.ops[: rounds.front], rounds.ops[len(rounds.ops) - rounds.back :])]
         for end in ends:
@@ -146,6 +146,16 @@ class _Cost:
             whole += ends[1].whole * (count // rounds.inner)
         busy[ROUNDS] = whole if len(rounds.loops) == 1 else max(*busy.values(), whole)
         return Time(busy, body.whole + sum(end.whole for end in ends) + busy[ROUNDS] - period, {})
+
+    def _idle(self, ops: Sequence[Op]) -> int:
+        """How long the array has nothing to do in a round that begins with loads, of a panel, and goes on with a loop of
+        products: the loads are issued behind the last products of the round before, of which a queue is left."""
+        loads = sum(self._load(op)[0] for op in ops if op.name in LOADS)
+        dots = [op for loop in ops if loop.body is not None for op in loop.body.walk() if op.name == "dot"]
+        if not loads or not dots:
+            return 0
+        left = max(self._dot(op)[0] - self._held(op, self._dot(op)[0]) for op in dots)
+        return max(0, loads + ROUND_TRIP + HANDOVER - left)
 
     def _waiting(self, rounds: Rounds) -> Iterator[int]:
         """How long each unit is kept in a round by what is issued together, where it waits for another one in

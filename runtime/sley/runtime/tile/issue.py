@@ -55,7 +55,8 @@ class Issue:
     def product(self, op: Op, folds: int, tiles: int) -> int:
         """Of so many folds of K, and of N columns: weights, rows, and the next sums."""
         fold = LOOP + tiles * 3 * SIMPLE + 3 * SIMPLE if tiles > 1 else 3 * SIMPLE
-        begin = 4 * SIMPLE + LOOP * (folds > 1) + 2 * TAKEN * ("fresh" in op.attributes)
+        parts = sum(value in self.placement.parts for value in op.operands)
+        begin = 4 * SIMPLE + TERM * parts + LOOP * (folds > 1) + 2 * TAKEN * ("fresh" in op.attributes)
         return begin + folds * fold
 
     def of_round(self, rounds: Rounds, order: Order) -> int:
