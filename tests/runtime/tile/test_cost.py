@@ -36,7 +36,7 @@ def measured(device: Device, kernel: tile.Kernel, grid: tuple[int, ...], *arrays
 def estimated(device: Device, kernel: tile.Kernel, grid: tuple[int, ...], *arrays: Any, **constants: Any) -> int:
     call = kernel.bind(arrays, constants)
     x, y, z = (*grid, 1, 1)[:3]
-    return prepare(kernel.function(call.types, call.constants, (x, y, z)), device.config).cycles
+    return prepare(kernel.function(call.types, call.constants, (x, y, z)), device.config).price.cycles
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(4, 128), (8, 256), (16, 128), (32, 256), (64, 64)])
@@ -82,7 +82,7 @@ def test_of_sums_with_one_slot(timed: Device, depth: int) -> None:
     """The next block waits until they are stored."""
     arrays = [timed.zeros(shape, dtype) for shape, dtype in (((512, 256), BF16), ((256, 256), BF16))]
     sums = timed.zeros((512, 256), np.float32)
-    constants = {"lanes": 16, "rows": 64, "columns": 256, "depth": depth}
+    constants = {"lanes": 16, "fold": 32, "rows": 64, "columns": 256, "depth": depth}
     cycles = measured(timed, product, (1, 8), *arrays, sums, **constants)
     assert estimated(timed, product, (1, 8), *arrays, sums, **constants) == pytest.approx(cycles, rel=TOLERANCE)
 

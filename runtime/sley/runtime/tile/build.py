@@ -70,7 +70,7 @@ class Problem:
                 continue
             seen.add(text)
             try:
-                cycles = prepare(function, self.config, self.schedule, verified=False).cycles
+                cycles = prepare(function, self.config, self.schedule, verified=False).price.cycles
             except RoomError as error:
                 errors.append(error)
                 continue

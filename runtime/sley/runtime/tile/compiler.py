@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
+from functools import cached_property
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.buffer import Buffer
@@ -14,7 +15,7 @@ from sley.runtime.device.program import Program
 from sley.runtime.device.stream import Stream
 from sley.runtime.errors import KernelError
 from sley.runtime.tile.choices import Sides
-from sley.runtime.tile.cost import price
+from sley.runtime.tile.cost import Price, price
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Block, Function, Value, saved
@@ -34,7 +35,7 @@ from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.merge import merge_chains
 from sley.runtime.tile.passes.narrow import narrow_results
 from sley.runtime.tile.passes.order import Early, Order, OrderError, orders
-from sley.runtime.tile.passes.panels import keep_panels
+from sley.runtime.tile.passes.panels import has_nests, keep_panels
 from sley.runtime.tile.passes.placement import Placement, has_room, place
 from sley.runtime.tile.passes.privatise import privatise
 from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
@@ -115,6 +116,10 @@ class Compiled:
         stream.launch(self.program, list(arrays), self.grid, self.gang)
 
 
+WORTH = 0.8
+"""Panels are tried where loads keep their unit for more of the time of the busiest other one."""
+
+
 class Keep(IntEnum):
     """What is kept on the chip of what rounds of loops have in common: nothing, what is the same in each of them, or
     with it what all rounds of one loop around another load, piece by piece."""
@@ -142,9 +147,9 @@ class Prepared:
     form: Callable[[], None]
     before: Callable[[], None]
 
-    @property
-    def cycles(self) -> int:
-        """From the doorbell to the fence, as ``price`` says of the form that the function is in."""
+    @cached_property
+    def price(self) -> Price:
+        """Asked for while the function is in this form."""
         return price(self.function, self.placement, self.config, self.early, self.orders)
 
     def compiled(self) -> Compiled:
@@ -208,21 +213,18 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     cut = gang(function, config) if schedule.gang else None
     loop_over_blocks(function, cut or along_longest(function.grid, config.cores), schedule.order)
     check_abilities(function, config)
-    before, panels = saved(function), None
-    for keep in reversed(Keep) if schedule.resident else (Keep.NOTHING,):
-        if not _keeps(function, config, keep, before):
-            continue
-        verify(function)
-        made = _prepared(function, config, schedule, keep, before)
-        if keep is Keep.PANELS:
-            panels = made, made.cycles
-            continue
-        if panels is None or made.cycles <= panels[1]:
-            return made
-        break
-    assert panels is not None
-    panels[0].form()
-    return panels[0]
+    before = saved(function)
+    keep = Keep.INVARIANTS if schedule.resident and _keeps(function, config, Keep.INVARIANTS, before) else Keep.NOTHING
+    if keep is Keep.NOTHING:
+        before()
+    made = _prepared(function, config, schedule, keep, before)
+    if schedule.resident and has_nests(function) and made.price.loads > WORTH:
+        if _keeps(function, config, Keep.PANELS, before):
+            panels = _prepared(function, config, schedule, Keep.PANELS, before)
+            if panels.price.cycles < made.price.cycles:
+                return panels
+        made.form()
+    return made
 
 
 def _keeps(function: Function, config: ChipConfig, keep: Keep, before: Callable[[], None]) -> bool:
@@ -240,6 +242,7 @@ def _prepared(
     function: Function, config: ChipConfig, schedule: Schedule, keep: Keep, before: Callable[[], None]
 ) -> Prepared:
     """A function in a form of its own, with the most slots and the most ahead that semaphores are enough for."""
+    verify(function)
     ranges = index_ranges(function)
     check_places(function, ranges)
     for ahead, slots in _attempts(schedule):

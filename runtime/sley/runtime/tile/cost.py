@@ -66,17 +66,28 @@ class Time:
     spans: Spans
 
 
+@dataclass(frozen=True)
+class Price:
+    """``cycles``: from the doorbell to the fence. ``loads``: how long loads keep their unit, as a share of how long the
+    busiest of the others is kept."""
+
+    cycles: int
+    loads: float
+
+
 def price(
     function: Function, placement: Placement, config: ChipConfig, early: Early, orders: Mapping[Block, Order]
-) -> int:
-    """Cycles from the doorbell to the fence. ``function``: in its last form. ``early``: what of loops
+) -> Price:
+    """Of all blocks. ``function``: in its last form. ``early``: what of loops
     is issued a round ahead. ``orders``: of its blocks."""
     x, y, z = function.grid
     blocks = x * y * z
     cost = _Cost(placement, config, min(blocks, config.cores), early, orders, Issue(function, placement, config))
     time = cost.block(function.body.ops)
     turns = -(-blocks // config.cores)
-    return START + time.whole + (turns - 1) * max(time.busy.values(), default=0) + FENCE
+    cycles = START + time.whole + (turns - 1) * max(time.busy.values(), default=0) + FENCE
+    others = max(time.busy[unit] for unit in ("SEQUENCER", *(unit.name for unit in Unit if unit is not Unit.LOAD)))
+    return Price(cycles, time.busy[Unit.LOAD.name] / max(others, 1))
 
 
 class _Cost:
@@ -148,8 +159,8 @@ class _Cost:
         return Time(busy, body.whole + sum(end.whole for end in ends) + busy[ROUNDS] - period, {})
 
     def _idle(self, ops: Sequence[Op]) -> int:
-        """How long the array has nothing to do in a round that begins with loads, of a panel, and goes on with a loop of
-        products: the loads are issued behind the last products of the round before, of which a queue is left."""
+        """How long the array has nothing to do in a round that begins with loads, of a panel, and goes on with a loop
+        of products: the loads are issued behind the last products of the round before, of which a queue is left."""
         loads = sum(self._load(op)[0] for op in ops if op.name in LOADS)
         dots = [op for loop in ops if loop.body is not None for op in loop.body.walk() if op.name == "dot"]
         if not loads or not dots:

@@ -1,7 +1,7 @@
 """Which tiles of bf16 may have elements as they were in memory: subnormals, and NaNs of any payload.
 
-The vector unit makes zeros of subnormals, and one NaN of all, when it converts bf16 to fp32 to move it; so what it moves
-must be moved in another way if these are to stay. What it has computed has none.
+The vector unit makes zeros of subnormals, and one NaN of all, when it converts bf16 to fp32 to move it; so it must move
+it in another way if these are to stay. What it has computed has none.
 """
 
 from __future__ import annotations

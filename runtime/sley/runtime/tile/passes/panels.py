@@ -26,6 +26,11 @@ def keep_panels(function: Function, config: ChipConfig) -> bool:
     return any([panels.take(outer, inner) for outer, inner in _nests(function.body)])
 
 
+def has_nests(function: Function) -> bool:
+    """Whether there is a loop in a loop."""
+    return next(_nests(function.body), None) is not None
+
+
 def _nests(block: Block) -> Iterator[tuple[Op, Op]]:
     """Loops, and those in them, innermost first."""
     for op in block.ops:
