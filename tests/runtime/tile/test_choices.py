@@ -15,6 +15,7 @@ from sley.runtime import Device, tile
 from sley.runtime.tile.arguments import array_type
 from sley.runtime.tile.build import Problem
 from sley.runtime.tile.compiler import Prepared
+from sley.runtime.tile.cost import Price
 from sley.runtime.tile.schedule import AUTOMATIC
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -148,7 +149,7 @@ def test_tune_needs_cycles(base: Device) -> None:
 
 def test_tune_keeps_the_fastest(monkeypatch: pytest.MonkeyPatch) -> None:
     """The closed form is wrong on purpose; what was measured counts."""
-    monkeypatch.setattr(Prepared, "cycles", 7)
+    monkeypatch.setattr(Prepared, "price", Price(7, 0.0))
     x, y = RNG.standard_normal((48, 64)).astype(BF16), np.full((48, 64), 3, BF16)
     choices = {"rows": tile.choice(1, 2, 24), "columns": tile.choice(16, 64)}
     with Device.open("model:base?memory=4M&cycles=on") as device:

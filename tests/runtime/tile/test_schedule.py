@@ -22,6 +22,7 @@ WORDS: dict[str, Any] = {
     "order": (0, 1, 2),
     "prefetch": False,
     "gang": False,
+    "resident": False,
     "split": {"i": 2},
     "fuse": (("i", "j"),),
     "privatise": {"i": 2},

@@ -8,8 +8,8 @@ Index operations: ``const``, ``block``, ``iadd``, ``isub``, ``imul``, ``imin``, 
 operation of the vector unit does that they name; ``where`` chooses between two, and so does ``mask``: the first of them
 where index + row * r + lane * c is negative in row r, column c. ``for`` repeats its body; ``yield`` ends it and hands
 on what is carried. ``chain`` is several element-wise operations in one instruction of the vector unit, ``fold`` a chain
-and a ``reduce`` of what it makes, and ``spread`` one column in all lanes; ``part`` is one of equal parts of a tile along
-an axis, by its number, and ``copy`` moves bf16 as it is; the compiler makes these and masks, no one writes them.
+and a ``reduce`` of what it makes, and ``spread`` one column in all lanes; ``part`` is one of equal parts of a tile
+along an axis, by its number, and ``copy`` moves bf16 as it is; the compiler makes these and masks, no one writes them.
 """
 
 from __future__ import annotations
