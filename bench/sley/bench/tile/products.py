@@ -19,21 +19,28 @@ SIZES = (16, 33, 64, 100, 128, 200, 256, 384, 500)
 WHOLE = ((256, 256, 256), (512, 512, 512))
 
 
+def extent(size: int, most: int, multiple: int) -> int:
+    """Of blocks that are a multiple, and more than half of ``most``, those that are the fewest elements together; the
+    largest of these. 500 in multiples of 8, at most 64, are nine blocks of 56."""
+    least = max(most // (2 * multiple), 1) * multiple
+    tried = range(min(most, tile.cdiv(size, multiple) * multiple), least - 1, -multiple)
+    return min(tried, key=lambda each: tile.cdiv(size, each) * each, default=tried.start)
+
+
 @tile.kernel
 def product(
     a: Any,
     b: Any,
     c: Any,
     lanes: Any,
-    fold: Any,
-    rows: Any = tile.choice(16, 32, 48, 64, 128, 256),
-    columns: Any = tile.choice(32, 64, 128, 256),
-    depth: Any = tile.choice(32, 64, 128),
+    rows: Any = tile.choice(16, 20, 32, 48, 64),
+    columns: Any = tile.choice(64, 128, 256),
+    depth: Any = tile.choice(32, 64, 128, 256),
 ) -> None:
-    """c = a · b, sums as they are. Columns of a tile are a multiple of ``lanes``, its part of K one of ``fold``, which
-    costs no cycle of the array."""
-    rows, depth = tile.even(a.shape[0], rows), tile.even(a.shape[1], depth, fold if depth < a.shape[1] else 1)
-    columns = tile.even(b.shape[1], columns, lanes)
+    """c = a · b, sums as they are. ``lanes``: columns of a tile are a multiple, and what the array adds up at a time is
+    as many elements of bf16, twice as many of int8."""
+    rows, columns = tile.even(a.shape[0], rows), extent(b.shape[1], columns, lanes)
+    depth = min(extent(a.shape[1], depth, 2 * lanes // a.dtype.bytes), a.shape[1])
     row, column = tile.block_id(1) * rows, tile.block_id(0) * columns
     total = tile.zeros((rows, columns), tile.sums_of(a.dtype))
     for k in range(0, a.shape[1], depth):
@@ -77,10 +84,10 @@ def _compared(device: Device, sizes: tuple[int, int, int], dtype: ElementType) -
     a, b = (device.array(random.integers(-4, 5, shape).astype(kind)) for shape in ((m, k), (k, n)))
     sums = np.int32 if dtype is ElementType.INT8 else np.float32
     by_hand, compiled = (device.empty((m, n), sums) for _ in range(2))
-    grid = product[lambda rows, columns: (tile.cdiv(n, columns), tile.cdiv(m, rows))]
-    sides = {"lanes": device.config.array, "fold": device.config.fold_depth(dtype)}
+    lanes = device.config.array
+    grid = product[lambda rows, columns: (tile.cdiv(n, extent(n, columns, lanes)), tile.cdiv(m, rows))]
     cycles = []
-    for work in (lambda: blas.gemm(a, b, out=by_hand), lambda: grid(a, b, compiled, **sides)):
+    for work in (lambda: blas.gemm(a, b, out=by_hand), lambda: grid(a, b, compiled, lanes=lanes)):
         work()  # its program is in memory from here on
         with device.stream.timed() as timing:
             work()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from heapq import heapify, heappop, heappush
 from typing import Any, Protocol
 
 from sley.abi.config import ChipConfig
 from sley.runtime.errors import KernelError
 from sley.runtime.tile.arguments import Call, Types
+from sley.runtime.tile.bound import least
 from sley.runtime.tile.choices import Choice, Grid, Sides, candidates, sides
 from sley.runtime.tile.compiler import Compiled, compile_function, prepare
 from sley.runtime.tile.ir import Function
@@ -59,25 +61,33 @@ class Problem:
         name = self.kernel.name
         return [Candidate(made, sides(self.grid, name, made)) for made in candidates(name, self.constants)]
 
-    def ranked(self) -> list[Candidate]:
+    def ranked(self) -> Iterator[Candidate]:
         """Candidates that have room, those with the least cycles first; of equal ones, and of those that are one
-        function, the first. Raises ``RoomError`` if none has: that of the one that lacks least."""
-        found, errors, seen = [], [], set[str]()
-        for candidate in self.candidates():
+        function, the first. One that takes longer by its bound than others by their price is priced when these are
+        asked for. Raises ``RoomError`` if none has room: that of the one that lacks least."""
+        errors, left, seen = list[RoomError](), list[tuple[int, bool, int, Candidate, Function | None]](), set[str]()
+        for number, candidate in enumerate(self.candidates()):
             function = self.kernel.function(self.arrays, candidate.constants, candidate.grid)
             text = printed(function)
-            if text in seen:
+            if text not in seen:
+                seen.add(text)
+                left.append((least(function, self.config), False, number, candidate, function))
+        heapify(left)
+        found = False
+        while left:
+            _, priced, number, candidate, function = heappop(left)
+            if priced or function is None:
+                found = True
+                yield candidate
                 continue
-            seen.add(text)
             try:
                 cycles = prepare(function, self.config, self.schedule, verified=False).price.cycles
             except RoomError as error:
                 errors.append(error)
                 continue
-            found.append(Candidate(candidate.constants, candidate.grid, cycles))
+            heappush(left, (cycles, True, number, replace(candidate, cycles=cycles), None))
         if not found:
             raise no_room(self.kernel.name, errors)
-        return sorted(found, key=lambda candidate: candidate.cycles)
 
     def program(self, candidate: Candidate) -> Compiled:
         """The program of a candidate. Raises ``TileError``, ``KernelError``."""

@@ -51,7 +51,7 @@ for room in a queue; and the way out of a core, which what stores write and all 
 Spans = dict[Buffer, tuple[int, int, frozenset[Unit]]]
 
 
-def _share(extent: int, size: int) -> float:
+def inside(extent: int, size: int) -> float:
     """Elements of an axis that a tile has, on average: the last one may have fewer."""
     return size / -(-size // extent)
 
@@ -232,7 +232,7 @@ class _Cost:
         """Beats of the bus, and runs: rows, or columns if they are transposed, or bursts if they are contiguous."""
         array, axes = array_of(op), op.attributes["axes"]
         sizes = [
-            size if axis is None else _share(size, array.shape[axis]) for size, axis in zip(shape, axes, strict=True)
+            size if axis is None else inside(size, array.shape[axis]) for size, axis in zip(shape, axes, strict=True)
         ]
         runs, along = (1, 0) if transposed(op) else (0, 1)
         count, size, bus = sizes[runs], sizes[along] * array.dtype.bytes, self.config.bus_bytes

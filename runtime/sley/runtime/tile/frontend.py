@@ -37,6 +37,7 @@ class Source:
 
     python: Callable[..., Any]
     _code: dict[ast.AST, CodeType] = field(default_factory=dict, repr=False)
+    _stored: dict[ast.For, frozenset[str]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -48,6 +49,13 @@ class Source:
             whole = ast.Expression(node) if isinstance(node, ast.expr) else ast.Module([node], [])
             self._code[node] = compile(whole, self.file, "eval" if isinstance(node, ast.expr) else "exec")
         return self._code[node]
+
+    def stored(self, loop: ast.For) -> frozenset[str]:
+        """The names that the body of a loop gives a value."""
+        if loop not in self._stored:
+            nodes = (node for part in loop.body for node in ast.walk(part) if isinstance(node, ast.Name))
+            self._stored[loop] = frozenset(node.id for node in nodes if isinstance(node.ctx, ast.Store))
+        return self._stored[loop]
 
     @cached_property
     def text(self) -> str:
@@ -157,18 +165,16 @@ class _Run:
         return rounds
 
     def assign(self, target: ast.expr, value: Any) -> None:
+        if isinstance(target, ast.Name):
+            self.variables[target.id] = value
+            return
         module = ast.Module([ast.Assign([target], ast.Name("__value", ast.Load()))], [])
         self.variables["__value"] = value
         exec(compile(ast.fix_missing_locations(module), self.source.file, "exec"), self.scope(), self.variables)
         del self.variables["__value"]
 
     def hardware_loop(self, node: ast.For, variable: str, rounds: range) -> None:
-        stored = {
-            n.id
-            for part in node.body
-            for n in ast.walk(part)
-            if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
-        }
+        stored = self.source.stored(node)
         carried = [name for name in self.variables if name in stored and name != variable]
         for name in carried:
             if isinstance(self.variables[name], int) and not isinstance(self.variables[name], bool):

@@ -118,7 +118,7 @@ def test_sums_of_a_loop_are_in_two_banks(count: int, slots: int) -> None:
     """Of a round that is one product they have four slots."""
     function = product.function(
         types_of({"a": zeros(96, 32 * count), "b": zeros(32 * count, 32), "c": np.zeros((96, 32), np.float32)}),
-        {"lanes": 16, "fold": 32, "rows": 32, "columns": 32, "depth": 32},
+        {"lanes": 16, "rows": 32, "columns": 32, "depth": 32},
         (1, 3, 1),
     )
     config = preset("base")

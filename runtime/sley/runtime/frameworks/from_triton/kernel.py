@@ -85,7 +85,7 @@ class TritonKernel:
         arrays, memories, scalars = self.bind(args)
         config = Device.of(next(iter(arrays.values()))).config
         made = parts(self.function, memories, scalars, grid)
-        return sum(_problem(part, config, AUTOMATIC).ranked()[0].cycles for part in made)
+        return sum(next(_problem(part, config, AUTOMATIC).ranked()).cycles for part in made)
 
     def bind(self, args: Sequence[Any]) -> tuple[dict[str, Buffer], dict[str, Memory], Scalars]:
         """Arrays by name, what they point into, and numbers by name. Raises ``BadRequest``."""

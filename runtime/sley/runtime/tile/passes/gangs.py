@@ -26,15 +26,15 @@ def gang(function: Function, config: ChipConfig) -> Cut | None:
     if config.cores == 1:
         return None
     depend, loads = _dependences(function), [*_loads(function.body)]
-    best, least = None, float(sum(trips * _cycles(op, config) for op, trips in loads))
+    alone = [trips * _cycles(op, config) for op, trips in loads]
+    best, least = None, float(sum(alone))
     for across, down in product(range(3), repeat=2):
         cut = _cut(function, (across, down), config)
+        if cut is None:
+            continue
         shares = [_share(op, depend, (across, down)) for op, _ in loads]
-        cycles = sum(
-            trips * _cycles(op, config) / sharers(share, config)
-            for (op, trips), share in zip(loads, shares, strict=True)
-        )
-        if cut is not None and cycles < least:
+        cycles = sum(each / sharers(share, config) for each, share in zip(alone, shares, strict=True))
+        if cycles < least:
             best, least = (cut, shares), cycles
     if best is None:
         return None
