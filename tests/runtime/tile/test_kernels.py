@@ -1,6 +1,7 @@
 """Kernels of the tile language: equal to the interpreter behind every pass, and to numpy where that rounds alike."""
 
 import math
+from typing import Any
 
 import kernels
 import ml_dtypes
@@ -17,6 +18,31 @@ RNG = np.random.default_rng(3)
 
 def normal(*shape: int, dtype: np.dtype = BF16) -> np.ndarray:
     return RNG.standard_normal(shape).astype(dtype)
+
+
+@tile.kernel
+def in_lists(x: Any, out: Any) -> None:
+    """A list that is made anew, one whose elements change, and a dict of tuples."""
+    sums, halves = [tile.zeros((1, 16)) for _ in range(3)], [tile.zeros((8, 16)), tile.zeros((8, 16))]
+    ends = {"low": (tile.full((1, 16), 9.0),), "high": (tile.full((1, 16), -9.0),)}
+    for row in range(0, x.shape[0], 8):
+        values = tile.load(x, (row, 0), (8, 16))
+        sums = [total + values.sum(0) * factor for total, factor in zip(sums, (1.0, 2.0, 3.0), strict=True)]
+        halves[1] = halves[1] + values * 0.5
+        ends["low"], ends["high"] = (
+            (tile.minimum(*ends["low"], values.min(0)),),
+            (tile.maximum(*ends["high"], values.max(0)),),
+        )
+    for number, row in enumerate([*sums, halves[0].sum(0), halves[1].sum(0), *ends["low"], *ends["high"]]):
+        tile.store(out, (number, 0), row)
+
+
+def test_loops_carry_what_is_in_lists(base: Device) -> None:
+    x = np.random.default_rng(3).integers(-8, 8, (40, 16)).astype(np.float32)
+    found = kernel_agrees(base, in_lists, {"x": x, "out": np.zeros((7, 16), np.float32)})["out"].view(np.float32)
+    total = x.sum(0)
+    wanted = [total, total * 2, total * 3, total * 0, total / 2, x.min(0), x.max(0)]
+    assert (found.reshape(7, 16) == np.stack(wanted)).all()
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (8, 64), (20, 100), (17, 129)], ids=str)

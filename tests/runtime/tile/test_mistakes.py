@@ -79,6 +79,31 @@ def third_axis(x: Any, out: Any) -> None:
 
 
 @tile.kernel
+def renamed(x: Any, out: Any) -> None:
+    """What is no tile changes in a loop."""
+    kind = "row"
+    for row in range(0, 16, 8):
+        kind = "column" if kind == "row" else kind
+        tile.store(out, (row, 0), tile.load(x, (row, 0), (8, 8)))
+
+
+@tile.kernel
+def longer(x: Any, out: Any) -> None:
+    totals = [tile.zeros((1, 8))]
+    for row in range(0, 16, 8):
+        totals = [*totals, tile.load(x, (row, 0), (8, 8)).sum(0)]
+    tile.store(out, (0, 0), totals[0].to(out.dtype))
+
+
+@tile.kernel
+def appended(x: Any, out: Any) -> None:
+    totals = [tile.zeros((1, 8))]
+    for row in range(0, 16, 8):
+        totals.append(tile.load(x, (row, 0), (8, 8)).sum(0))
+    tile.store(out, (0, 0), totals[0].to(out.dtype))
+
+
+@tile.kernel
 def same_axis(x: Any, out: Any) -> None:
     tile.store(out, (0, 0), tile.load(x, (0, 0), (2, 8), axes=(1, -1)))
 
@@ -102,6 +127,9 @@ def twice(x: Any, out: Any) -> None:
         (types, r"a tile of fp32 to an array of bf16; convert it: x.to\(array.dtype\)"),
         (outside, r"load of x at 0 to 16 along axis 0, which has 16 elements.*smaller grid"),
         (grows, r"total is bf16\[4, 8\] before the loop and fp32\[1, 8\] at its end; it must stay the same"),
+        (renamed, r"kind is 'row' before the loop and 'column' at its end; it must stay the same"),
+        (longer, r"totals is \[fp32\[1, 8\]\] before the loop and \[fp32\[1, 8\], fp32\[1, 8\]\] at its end"),
+        (appended, r"totals changes in the loop; a loop carries what is assigned: totals = \[\*totals, x\]"),
         (decides, r"whether Tile is true is not known when a kernel is compiled; use tile.where"),
         (returns_early, "return in a loop over range, whose body runs in each round; return behind it"),
         (waits, r"while is no statement of a kernel"),

@@ -50,7 +50,7 @@ def arrays() -> Arrays:
 
 def test_a_value_of_each_word() -> None:
     assert list(WORDS) == [field.name for field in fields(tile.Schedule)]
-    assert list(SCHEDULED) == list(WORDS)[4:]
+    assert list(SCHEDULED) == list(WORDS)[5:]
 
 
 @pytest.mark.parametrize(

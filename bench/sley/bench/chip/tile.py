@@ -13,6 +13,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from sley.bench.tile.convolutions import Layer
+from sley.bench.tile.convolutions import compare as compare_convolution
 from sley.bench.tile.kernels import add, attention, matmul, softmax
 from sley.bench.tile.paged_attention import Pages, compare
 from sley.bench.tile.rows import compare as compare_rows
@@ -45,6 +47,8 @@ SHARES = {
     ("layer_norm", 1024): 0.68,
 }
 """By operator and columns: cycles of the program by hand by those of the tile kernel, at least."""
+CONVOLUTIONS = {Layer(56, 64, 64): 0.97, Layer(56, 64, 256): 0.97, Layer(28, 128, 128): 0.95}
+"""Cycles of the kernel by hand by those of the tile kernel, at least."""
 PAGES = Pages(2, 256, 128, 16)
 """Its bound is the program by hand."""
 Case = tuple[partial[None], Buffer, Any, float]
@@ -104,7 +108,23 @@ def measure() -> list[str]:
             missed.append(f"{name}: {paged.tile:,} cycles, by hand {paged.by_hand:,}; error {paged.error:.3f}")
     Console().print(table)
     Console().print(_rows(missed))
+    Console().print(_convolutions(missed))
     return missed
+
+
+def _convolutions(missed: list[str]) -> Table:
+    """Beside the kernel by hand; adds what was missed."""
+    table = Table("layer", "compiled", "by hand", "by hand / compiled", "promised", title="Convolutions of 3 x 3, base")
+    with Device.open(ENGINE) as device:
+        for layer, promised in CONVOLUTIONS.items():
+            found = compare_convolution(device, layer)
+            share = f"{found.share:.3f}"
+            table.add_row(layer.name, f"{found.compiled:,}", f"{found.by_hand:,}", share, f"{promised:.2f}")
+            if not found.equal:
+                missed.append(f"convolution {layer.name}: not what the kernel by hand gives")
+            if found.share < promised:
+                missed.append(f"convolution {layer.name}: {share} of the kernel by hand, promised {promised:.2f}")
+    return table
 
 
 def _rows(missed: list[str]) -> Table:

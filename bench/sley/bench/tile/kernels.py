@@ -101,6 +101,21 @@ def paged_attention(
 
 
 @tile.kernel
+def convolution(x: Any, w: Any, out: Any, taps: int = 3, columns: Any = tile.choice(64, 128)) -> None:
+    """Images [images, y, x, channels] with a margin, windows of taps x taps. ``w``: [taps y · taps x · channels,
+    outputs]. A block is a line of pixels; each tap is a product of the pixels that it sees."""
+    image, line, column = tile.block_id(2), tile.block_id(1), tile.block_id(0) * columns
+    width, channels = out.shape[2], x.shape[3]
+    total = tile.zeros((width, columns), tile.sums_of(x.dtype))
+    for y in range(taps):
+        for tap in tuple(range(taps)):  # no loop of the chip: all taps of a line are in one round
+            pixels = tile.load(x, (image, line + y, tap, 0), (width, channels), axes=(2, 3))
+            weights = tile.load(w, ((y * taps + tap) * channels, column), (channels, columns))
+            total = tile.dot(pixels, weights, total)
+    tile.store(out, (image, line, 0, column), total.to(out.dtype), axes=(2, 3))
+
+
+@tile.kernel
 def matmul(
     a: Any,
     b: Any,

@@ -12,7 +12,8 @@ from math import prod
 
 from sley.abi.config import ChipConfig
 from sley.runtime.tile.cost import FENCE, START, inside
-from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type
+from sley.runtime.tile.ir import Block, Function, Op, tile_shape, tile_type
+from sley.runtime.tile.passes.dependences import index_dependences
 from sley.runtime.tile.passes.regions import array_of, shape_of
 from sley.runtime.tile.types import INDEX
 
@@ -20,7 +21,7 @@ from sley.runtime.tile.types import INDEX
 def least(function: Function, config: ChipConfig) -> int:
     """Cycles from the doorbell to the fence."""
     turns = -(-prod(function.grid) // config.cores)
-    depends = _dependences(function)
+    depends = index_dependences(function)
     rows = 0
     moved, last = Counter[str](), Counter[str]()
     for op, loops in _walk(function.body, ()):
@@ -61,22 +62,3 @@ def _beats(op: Op, config: ChipConfig) -> int:
         size if axis is None else inside(size, array.shape[axis]) for size, axis in zip(shape_of(op), axes, strict=True)
     ]
     return int(prod(sizes) * array.dtype.bytes / config.bus_bytes)
-
-
-def _dependences(function: Function) -> dict[Value, frozenset[Op | int]]:
-    """The loops, and the axes of the grid, in whose rounds indices change."""
-    found: dict[Value, frozenset[Op | int]] = {}
-
-    def visit(block: Block) -> None:
-        for op in block.ops:
-            if op.name == "block":
-                found[op.result] = frozenset({op.attributes["axis"]})
-            elif op.body is not None:
-                found.update(dict.fromkeys((*op.body.parameters, *op.results), frozenset({op})))
-                visit(op.body)
-            elif op.results and op.result.type == INDEX:
-                parts = (found[value] for value in op.operands)
-                found[op.result] = frozenset[Op | int]().union(*parts)
-
-    visit(function.body)
-    return found

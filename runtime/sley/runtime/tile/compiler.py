@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
@@ -122,11 +123,12 @@ WORTH = 0.8
 
 class Keep(IntEnum):
     """What is kept on the chip of what rounds of loops have in common: nothing, what is the same in each of them, or
-    with it what all rounds of one loop around another load, piece by piece."""
+    with it what all rounds of one loop around another load, piece by piece, or of one around several."""
 
     NOTHING = 0
     INVARIANTS = 1
     PANELS = 2
+    DEEP_PANELS = 3
 
 
 @dataclass(frozen=True)
@@ -218,11 +220,11 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     if keep is Keep.NOTHING:
         before()
     made = _prepared(function, config, schedule, keep, before)
-    if schedule.resident and has_nests(function) and made.price.loads > WORTH:
-        if _keeps(function, config, Keep.PANELS, before):
-            panels = _prepared(function, config, schedule, Keep.PANELS, before)
-            if panels.price.cycles < made.price.cycles:
-                return panels
+    for keep in (Keep.PANELS, Keep.DEEP_PANELS) if schedule.resident and has_nests(function) else ():
+        if made.price.loads > WORTH and _keeps(function, config, keep, before):
+            with suppress(OrderError):
+                panels = _prepared(function, config, schedule, keep, before)
+                made = min(made, panels, key=lambda form: form.price.cycles)
         made.form()
     return made
 
@@ -233,7 +235,7 @@ def _keeps(function: Function, config: ChipConfig, keep: Keep, before: Callable[
     before()
     if keep is Keep.NOTHING:
         return True
-    panels = keep is Keep.PANELS and keep_panels(function, config)
+    panels = keep > Keep.INVARIANTS and keep_panels(function, config, keep is Keep.DEEP_PANELS)
     changed = hoist_invariants(function)
     return (panels or (changed and keep is Keep.INVARIANTS)) and has_room(function, config)
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from sley.runtime.errors import KernelError
 from sley.runtime.tile.ir import Block, Function, Op, Value
+from sley.runtime.tile.nested import described, form_of, traced_in, with_traced
 from sley.runtime.tile.operations import TileError, result_types
 from sley.runtime.tile.trace import CURRENT, Array, Index, Trace, Traced, as_index
 from sley.runtime.tile.types import INDEX, ArrayType
@@ -51,10 +52,13 @@ class Source:
         return self._code[node]
 
     def stored(self, loop: ast.For) -> frozenset[str]:
-        """The names that the body of a loop gives a value."""
+        """The names that the body of a loop gives a value, or of whose values it changes an element."""
         if loop not in self._stored:
-            nodes = (node for part in loop.body for node in ast.walk(part) if isinstance(node, ast.Name))
-            self._stored[loop] = frozenset(node.id for node in nodes if isinstance(node.ctx, ast.Store))
+            nodes = [node for part in loop.body for node in ast.walk(part)]
+            targets = [node for node in nodes if isinstance(node, ast.Name | ast.Subscript)]
+            changed = [node for node in targets if isinstance(node.ctx, ast.Store)]
+            names = (node.value if isinstance(node, ast.Subscript) else node for node in changed)
+            self._stored[loop] = frozenset(name.id for name in names if isinstance(name, ast.Name))
         return self._stored[loop]
 
     @cached_property
@@ -179,32 +183,46 @@ class _Run:
         for name in carried:
             if isinstance(self.variables[name], int) and not isinstance(self.variables[name], bool):
                 self.variables[name] = as_index(self.variables[name])
-        carried = [name for name in carried if isinstance(self.variables[name], Traced)]
-        begin: list[Value] = [self.variables[name].value for name in carried]
+        before = {name: traced_in(self.variables[name]) for name in carried}
+        begin: list[Value] = [each.value for found in before.values() for each in found]
         number = Value(INDEX, variable)
         body = Block([number, *(Value(value.type) for value in begin)])
         outside = dict(self.variables)
+        inside = {name: found for name, value in outside.items() if (found := traced_in(value)) and name not in before}
         self.variables[variable] = Index(number)
-        for name, parameter in zip(carried, body.parameters[1:], strict=True):
-            self.variables[name] = type(self.variables[name])(parameter)
+        self._replace(before, body.parameters[1:])
         with self.trace.inside(body):
             if self.statements(node.body):
                 raise TileError("return in a loop over range, whose body runs in each round; return behind it")
-            ends = [self.variables[name] for name in carried]
-            for name, value, end in zip(carried, begin, ends, strict=True):
-                if not isinstance(end, Traced) or end.value.type != value.type:
-                    kind = end.value.type if isinstance(end, Traced) else repr(end)
+            ends = [end.value for name in before for end in self._ends(name, outside[name])]
+            for name, found in inside.items():
+                if traced_in(outside[name]) != found:
                     raise TileError(
-                        f"{name} is {value.type} before the loop and {kind} at its end; it must stay the same"
+                        f"{name} changes in the loop; a loop carries what is assigned: {name} = [*{name}, x]"
                     )
-            self.trace.emit("yield", [end.value for end in ends])
+            self.trace.emit("yield", ends)
         attributes = {"lower": rounds.start, "step": rounds.step, "count": len(rounds)}
         op = Op("for", begin, attributes, body=body, line=node.lineno)
         op.results = [Value(type) for type in result_types(op)]
         self.trace.block.ops.append(op)
         self.variables = outside
-        for name, result in zip(carried, op.results, strict=True):
-            self.variables[name] = type(self.variables[name])(result)
+        self._replace(before, op.results)
+
+    def _replace(self, names: Iterable[str], values: Iterable[Value]) -> None:
+        """Variables that a loop carries become others, in as many lists and tuples."""
+        left = iter(values)
+        for name in names:
+            self.variables[name] = with_traced(self.variables[name], left)
+
+    def _ends(self, name: str, before: Any) -> list[Traced]:
+        """What a loop carries of a variable from round to round. Raises ``TileError`` if that is something else at its
+        end than before it."""
+        end = self.variables[name]
+        if form_of(before) != form_of(end):
+            raise TileError(
+                f"{name} is {described(before)} before the loop and {described(end)} at its end; it must stay the same"
+            )
+        return traced_in(end)
 
 
 def flat(arguments: Mapping[str, T | tuple[T, ...]]) -> Iterator[tuple[str, T]]:

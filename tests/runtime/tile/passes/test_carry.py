@@ -53,6 +53,19 @@ def anew(a: Any, b: Any, out: Any) -> None:
     tile.store(out, (0, 0), total)
 
 
+@tile.kernel
+def in_turn(a: Any, b: Any, out: Any) -> None:
+    """Products one behind the other in a round, and a loop in a loop: all add to one place."""
+    total = tile.full((20, 40), 1.0)
+    for half in range(0, a.shape[1], 32):
+        for k in (0, 16):
+            total = tile.dot(tile.load(a, (0, half + k), (20, 16)), tile.load(b, (half + k, 0), (16, 40)), total)
+    for half in range(0, a.shape[1], 32):
+        for k in range(0, 32, 16):
+            total = tile.dot(tile.load(a, (0, half + k), (20, 16)), tile.load(b, (half + k, 0), (16, 40)), total)
+    tile.store(out, (0, 0), total)
+
+
 def reference(kernel: Any, a: Any, b: Any) -> Any:
     total, before, factor = np.ones((20, 40), np.float32), np.zeros((20, 40), np.float32), np.float32(1)
     sums = np.zeros((20, 40), np.float32)
@@ -62,6 +75,17 @@ def reference(kernel: Any, a: Any, b: Any) -> Any:
         total = product + (0 if kernel is anew else total / 2)
         sums, factor = sums * factor + product, factor / 2
     return sums if kernel is by_column else total + before if kernel is still_needed else total
+
+
+def test_products_in_turn(base: Device) -> None:
+    random = np.random.default_rng(4)
+    a, b = (random.integers(-4, 5, shape).astype(BF16) for shape in ((20, 64), (64, 40)))
+    arrays = {"a": a, "b": b, "out": np.zeros((20, 40), np.float32)}
+    function = in_turn.function(types_of(arrays), {}, (1, 1, 1))
+    lower(function, 16)
+    assert not [op for op in function.body.walk() if op.name == "chain" and op.operands]
+    found = kernel_agrees(base, in_turn, arrays)
+    assert (found["out"].view(np.float32) == 1 + 2 * (a.astype(np.float32) @ b.astype(np.float32))).all()
 
 
 @pytest.mark.parametrize(("kernel", "copies"), [(weighted, 0), (still_needed, 1), (by_column, 0), (anew, 0)])

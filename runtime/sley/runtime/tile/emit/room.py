@@ -84,13 +84,12 @@ class Room:
         part = self.placement.parts.get(value)
         if part is None:
             return self._first(value, into, offset)
-        known = self.scalars.constant(part.number)
-        if known is not None:
-            return self._first(value, into, offset + known * part.rows)
-        with self.k.scratch("part") as (behind,):
-            self.scalars.compute(part.number, behind)
-            self.k.mul(behind, behind, part.rows)
-            self.k.add(into, behind, self._first(value, into, offset))
+        behind = self.scalars.sum_of(part.behind)
+        if not behind.factors:
+            return self._first(value, into, offset + behind.number)
+        with self.k.scratch("part") as (rows,):
+            self.scalars.leave(behind, rows)
+            self.k.add(into, rows, self._first(value, into, offset))
         return into
 
     def _first(self, value: Value, into: Register, offset: int) -> int | Register:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sley.runtime.assembler.kernel import KernelBuilder
@@ -74,7 +74,18 @@ class Scalars:
 
     def compute(self, value: Value, into: Register) -> None:
         """Leaves an index in a register."""
-        self._sum(self.affine(value), None, into)
+        self.leave(self.affine(value), into)
+
+    def sum_of(self, terms: Iterable[tuple[Value, int]]) -> Affine:
+        """The sum of indices, each times a number."""
+        total = Affine({}, 0)
+        for value, factor in terms:
+            total += self.affine(value) * factor
+        return total
+
+    def leave(self, made: Affine, into: Register) -> None:
+        """Leaves a sum of products in a register."""
+        self._sum(made, None, into)
 
     def _sum(self, made: Affine, base: Register | None, into: Register) -> None:
         """base + a sum of products; ``into`` is not the base."""
@@ -127,10 +138,8 @@ class Scalars:
         """The address of the first element of the region of a ``load`` or ``store``."""
         array = op.operands[0]
         assert isinstance(array.type, ArrayType)
-        offset = Affine({}, 0)
-        for index, stride in zip(op.operands[1:], array.type.strides, strict=False):
-            offset += self.affine(index) * (stride * array.type.dtype.bytes)
-        self._sum(offset, self.registers[array], into)
+        pitches = (stride * array.type.dtype.bytes for stride in array.type.strides)
+        self._sum(self.sum_of(zip(op.operands[1:], pitches, strict=False)), self.registers[array], into)
 
     def inside(self, index: Value, size: int, extent: int, into: Register) -> int | Register:
         """How many of ``extent`` elements from an index on an axis of ``size`` has; in a register if that varies."""

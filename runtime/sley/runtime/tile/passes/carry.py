@@ -83,10 +83,13 @@ def _in_place(body: Block, parameter: Value, end: Value, function: Function) -> 
     if len(used[end]) > 1:
         return False
     maker = _maker(body, end)
-    if maker is not None and body.ops[maker].name == "dot":
-        end = body.ops[maker].operands[2]  # whose place the result has
+    while maker is not None and body.ops[maker].name in ("dot", "for"):
+        op = body.ops[maker]  # whose results are in the place of what it begins with
+        end = op.operands[2] if op.name == "dot" else op.operands[op.results.index(end)]
+        if len(used[end]) > 1:
+            return False
         if end is parameter:
-            return len(used[parameter]) == 1
+            return True
         maker = _maker(body, end)
     if maker is None or body.ops[maker].name != "chain" or len(used[end]) > 1:
         return False

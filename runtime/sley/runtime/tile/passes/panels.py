@@ -10,50 +10,63 @@ done if there is room, and if the price says that it takes fewer cycles: the fir
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_type, uses
 from sley.runtime.tile.operations import INDEX_OPS, STORES
+from sley.runtime.tile.passes.dependences import index_dependences
 from sley.runtime.tile.passes.invariants import writes
 from sley.runtime.tile.passes.placement import row_elements, weight_pairs
 from sley.runtime.tile.types import INDEX, TileType
 
 
-def keep_panels(function: Function, config: ChipConfig) -> bool:
-    """Runs the pass, in place; whether it changes anything."""
-    panels = _Panels(function, config)
-    return any([panels.take(outer, inner) for outer, inner in _nests(function.body)])
+def keep_panels(function: Function, config: ChipConfig, deep: bool = False) -> bool:
+    """Runs the pass, in place; whether it changes anything. ``deep``: also where the loop directly around another one
+    changes the place, but one around both does not: pieces of both loops are then a panel. Whether there are any."""
+    taken = [_Panels(function, config, deep).take(around, inner) for *around, inner in _nests(function.body, ())]
+    return any(each.deep if deep else each.any for each in taken)
+
+
+@dataclass(frozen=True)
+class Taken:
+    """Whether loads have become parts, and some whose place the loop directly around them changes."""
+
+    any: bool = False
+    deep: bool = False
 
 
 def has_nests(function: Function) -> bool:
     """Whether there is a loop in a loop."""
-    return next(_nests(function.body), None) is not None
+    return next(_nests(function.body, ()), None) is not None
 
 
-def _nests(block: Block) -> Iterator[tuple[Op, Op]]:
-    """Loops, and those in them, innermost first."""
+def _nests(block: Block, around: tuple[Op, ...]) -> Iterator[tuple[Op, ...]]:
+    """Loops in loops, those around each first; the innermost ones come first."""
     for op in block.ops:
         if op.body is not None:
-            yield from _nests(op.body)
-            yield from ((op, inner) for inner in op.body.ops if inner.body is not None)
+            yield from _nests(op.body, (*around, op))
+            if around:
+                yield (*around, op)
 
 
 class _Panels:
-    def __init__(self, function: Function, config: ChipConfig) -> None:
-        self._config = config
+    def __init__(self, function: Function, config: ChipConfig, deep: bool) -> None:
+        self._config, self._deep = config, deep
         self._stored = {op.operands[0] for op in function.body.walk() if op.name in STORES}
         self._users = uses(function.body)
         self._makers = {result: op for op in function.body.walk() for result in op.results}
+        self._depends = index_dependences(function)
 
-    def take(self, outer: Op, inner: Op) -> bool:
-        """Takes loads out of the inner loop; whether there are any."""
+    def take(self, around: Sequence[Op], inner: Op) -> Taken:
+        """Takes loads out of the inner loop."""
+        outer = around[-1]
         assert outer.body is not None
         assert inner.body is not None
-        outside = {*outer.body.parameters, *(result for op in outer.body.walk() for result in op.results)}
-        found = [(op, axis) for op in inner.body.ops if (axis := self._axis(op, inner, outside)) is not None]
+        found = [(op, axis) for op in inner.body.ops if (axis := self._axis(op, around, inner)) is not None]
         if inner.attributes["count"] < 2 or not found:
-            return False
+            return Taken()
         lower = Value(INDEX)
         front = [Op("const", [], {"value": inner.attributes["lower"]}, [lower], line=inner.line)]
         known = {inner.body.parameters[0]: lower}
@@ -70,15 +83,19 @@ class _Panels:
         inner.body.ops = [parts.get(op, op) for op in inner.body.ops]
         before = outer.body.ops.index(inner)
         outer.body.ops = [*outer.body.ops[:before], *front, *outer.body.ops[before:]]
-        return True
+        return Taken(True, any(outer in self._changes(op) for op in parts))
 
-    def _axis(self, op: Op, inner: Op, outside: Container[Value]) -> int | None:
+    def _changes(self, op: Op) -> frozenset[Op]:
+        """The loops in whose rounds the place of a load changes."""
+        found = frozenset[Op | int]().union(*(self._depends[index] for index in op.operands[1:]))
+        return frozenset(loop for loop in found if isinstance(loop, Op))
+
+    def _axis(self, op: Op, around: Sequence[Op], inner: Op) -> int | None:
         """The axis of the tile of a load along which the rounds of the inner loop go on, if its pieces are a panel."""
-        if (
-            op.name != "load"
-            or op.operands[0] in self._stored
-            or not all(self._same(i, inner, outside) for i in op.operands[1:])
-        ):
+        if op.name != "load" or op.operands[0] in self._stored:
+            return None
+        changes = self._changes(op)
+        if changes.issuperset(around if self._deep else around[-1:]) or not changes.issubset((*around, inner)):
             return None
         factors = [self._factor(index, inner) for index in op.operands[1:]]
         moving = [number for number, factor in enumerate(factors) if factor != 0]
@@ -91,23 +108,20 @@ class _Panels:
         if axis == 1:
             return axis if shape[1] % row_elements(dtype, self._config) == 0 else None
         fits = shape[0] % weight_pairs(tile_type(op.result), self._config) == 0
-        return axis if fits and all(user.name == "dot" for user in users) else None
+        return axis if fits and self._for_products(users) else None
 
-    def _same(self, index: Value, inner: Op, outside: Container[Value]) -> bool:
-        """Whether an index, but for the inner loop's variable, does not change from round to round of the outer one."""
-        assert inner.body is not None
-        if index not in outside or index is inner.body.parameters[0]:
-            return True
-        maker = self._makers.get(index)
-        if maker is None or maker.body is not None:
-            return False
-        return all(self._same(operand, inner, outside) for operand in maker.operands)
+    def _for_products(self, users: Sequence[Op]) -> bool:
+        """Whether they are products, or parts for products."""
+        return all(
+            user.name == "dot" or (user.name == "part" and self._for_products(self._users[user.result]))
+            for user in users
+        )
 
     def _factor(self, index: Value, inner: Op) -> int | None:
         """What an index multiplies the variable of the inner loop by; none if it is no multiple of it."""
         assert inner.body is not None
-        if index is inner.body.parameters[0]:
-            return 1
+        if index in inner.body.parameters:
+            return 1 if index is inner.body.parameters[0] else None
         maker = self._makers.get(index)
         if maker is None or maker.name not in INDEX_OPS:
             return 0

@@ -30,11 +30,10 @@ from sley.runtime.tile.types import TileType
 
 @dataclass(frozen=True)
 class Part:
-    """Where a part of a tile is: ``number`` times ``rows`` behind its first row, and ``apart`` rows from chunk to
-    chunk."""
+    """Where a part of a tile is: behind its first row, by numbers times rows, in ``behind``, and ``apart`` rows from
+    chunk to chunk."""
 
-    number: Value
-    rows: int
+    behind: tuple[tuple[Value, int], ...]
     apart: int
 
 
@@ -314,11 +313,12 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
 def _part(op: Op, placement: Placement, config: ChipConfig) -> Part:
     whole, number = op.operands
     apart, axis, dtype = placement.apart(whole, config), op.attributes["axis"], tile_type(whole).dtype
-    size = op.attributes["shape"][axis]
-    weights = whole in placement.weights
+    weights, before = whole in placement.weights, placement.parts.get(whole)
     if axis == 0:
-        return Part(number, size // (weight_pairs(tile_type(whole), config) if weights else 1), apart)
-    return Part(number, size // (config.array if weights else row_elements(dtype, config)) * apart, apart)
+        rows = op.attributes["shape"][0] // (weight_pairs(tile_type(whole), config) if weights else 1)
+    else:
+        rows = op.attributes["shape"][1] // (config.array if weights else row_elements(dtype, config)) * apart
+    return Part((*(before.behind if before is not None else ()), (number, rows)), apart)
 
 
 def _check_room(placement: Placement, space: Space, rows: int, config: ChipConfig) -> None:

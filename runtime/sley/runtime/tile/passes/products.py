@@ -25,7 +25,7 @@ def ragged(function: Function, config: ChipConfig) -> frozenset[Value]:
             raise TileError(f"line {op.line}: the chip {config.name} does not multiply {dtype.info.name}")
         if dtype is ElementType.INT8 or depth % config.array == 0:
             continue
-        maker = makers.get(_whole(a, makers))
+        maker = makers.get(_wholes(a, makers)[-1])
         if maker is not None and maker.name == "chain":
             found.add(a)
         elif maker is None or maker.name not in LOADS or maker.attributes["fill"] != 0:
@@ -43,21 +43,22 @@ def interleaved(function: Function) -> frozenset[Value]:
     for op in function.body.walk():
         if op.name != "dot" or tile_type(op.operands[1]).dtype is not ElementType.INT8:
             continue
-        b = _whole(op.operands[1], makers)
+        b = _wholes(op.operands[1], makers)[-1]
         alone = _weights_alone(b, used)
         if b not in makers or makers[b].name not in LOADS or makers[b].attributes["fill"] != 0 or not alone:
             raise TileError(
                 f"line {op.line}: dot with a second tile of int8 that is computed, carried by a loop, or filled with "
                 "other than 0; load it for this dot"
             )
-        found |= {b, op.operands[1]}
+        found |= set(_wholes(op.operands[1], makers))
     return frozenset(found)
 
 
-def _whole(value: Value, makers: Mapping[Value, Op]) -> Value:
-    """The tile that one is a part of; itself, if it is none."""
+def _wholes(value: Value, makers: Mapping[Value, Op]) -> list[Value]:
+    """A tile, the one that it is a part of, and so on."""
     maker = makers.get(value)
-    return _whole(maker.operands[0], makers) if maker is not None and maker.name == "part" else value
+    parts = maker is not None and maker.name == "part"
+    return [value, *(_wholes(maker.operands[0], makers) if maker is not None and parts else ())]
 
 
 def _weights_alone(value: Value, used: Mapping[Value, Sequence[Op]]) -> bool:
