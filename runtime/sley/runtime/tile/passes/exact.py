@@ -19,7 +19,7 @@ def keep_exact(function: Function) -> None:
     makers = {result: op for op in function.body.walk() for result in op.results}
     for block in function.body.blocks():
         for op in list(block.ops):
-            if op.name != "reduce" or op.attributes["kind"] == "sum":
+            if op.name != "reduce" or op.attributes["kind"] == "sum" or tile_type(op.result).dtype is ElementType.INT32:
                 continue
             source = makers.get(op.operands[0])
             if source is None or source.name != "cast" or tile_type(source.operands[0]).dtype is not ElementType.BF16:
