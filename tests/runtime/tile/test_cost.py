@@ -87,6 +87,33 @@ def test_of_sums_with_one_slot(timed: Device, depth: int) -> None:
     assert estimated(timed, product, (1, 8), *arrays, sums, **constants) == pytest.approx(cycles, rel=TOLERANCE)
 
 
+@pytest.mark.parametrize(
+    ("columns", "depth"),
+    [(64, 256), (128, 64), (256, 256)],  # many short requests; requests, writes and rows about alike; long ones
+)
+def test_of_cores_with_one_way_to_memory(columns: int, depth: int) -> None:
+    """What all cores ask for, each for itself, and what they write, takes one way."""
+    with Device.open("model:quad?memory=16M&cycles=on&values=off") as quad:
+        arrays = [quad.zeros((256, 256), np.int8) for _ in range(2)]
+        sums = quad.zeros((256, 256), np.int32)
+        constants = {"lanes": 16, "rows": 32, "columns": columns, "depth": depth}
+        grid = (256 // columns, 8)
+        cycles = measured(quad, product, grid, *arrays, sums, **constants)
+        assert estimated(quad, product, grid, *arrays, sums, **constants) == pytest.approx(cycles, rel=TOLERANCE)
+
+
+@pytest.mark.parametrize(("rows", "depth"), [(16, 32), (48, 64)])
+def test_of_rows_and_weights_of_one_bank(rows: int, depth: int) -> None:
+    """Weights take no cycle of rows but where both are in one bank at the same time."""
+    with Device.open("model:edge?memory=16M&cycles=on&values=off") as edge:
+        arrays = [edge.zeros(shape, BF16) for shape in ((rows, 384), (384, 104))]
+        sums = edge.zeros((rows, 104), np.float32)
+        constants = {"lanes": 8, "rows": rows, "columns": 104 if rows == 16 else 64, "depth": depth}
+        grid = (104 // constants["columns"] or 1, 1)
+        cycles = measured(edge, product, grid, *arrays, sums, **constants)
+        assert estimated(edge, product, grid, *arrays, sums, **constants) == pytest.approx(cycles, rel=TOLERANCE)
+
+
 def test_every_operation_has_a_price() -> None:
     assert [name for name in UNITS if not hasattr(_Cost, f"_{name}")] == []
 

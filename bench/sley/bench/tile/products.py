@@ -20,11 +20,11 @@ WHOLE = ((256, 256, 256), (512, 512, 512))
 
 
 def extent(size: int, most: int, multiple: int) -> int:
-    """Of blocks that are a multiple, and more than half of ``most``, those that are the fewest elements together; the
+    """Of blocks that are a multiple, and at least half of ``most``, those that are the fewest elements together; the
     largest of these. 500 in multiples of 8, at most 64, are nine blocks of 56."""
-    least = max(most // (2 * multiple), 1) * multiple
-    tried = range(min(most, tile.cdiv(size, multiple) * multiple), least - 1, -multiple)
-    return min(tried, key=lambda each: tile.cdiv(size, each) * each, default=tried.start)
+    units, largest = tile.cdiv(size, multiple), max(most // multiple, 1)
+    tried = range(min(largest, units), (largest - 1) // 2, -1)
+    return multiple * min(tried or [units], key=lambda each: tile.cdiv(units, each) * each)
 
 
 @tile.kernel
@@ -33,7 +33,7 @@ def product(
     b: Any,
     c: Any,
     lanes: Any,
-    rows: Any = tile.choice(16, 20, 32, 48, 64),
+    rows: Any = tile.choice(16, 18, 32, 48, 64),
     columns: Any = tile.choice(64, 128, 256),
     depth: Any = tile.choice(32, 64, 128, 256),
 ) -> None:

@@ -75,13 +75,13 @@ class Problem:
         heapify(left)
         found = False
         while left:
-            _, priced, number, candidate, function = heappop(left)
-            if priced or function is None:
+            _, _, number, candidate, traced = heappop(left)
+            if traced is None:  # it has a price
                 found = True
                 yield candidate
                 continue
             try:
-                cycles = prepare(function, self.config, self.schedule, verified=False).price.cycles
+                cycles = prepare(traced, self.config, self.schedule, verified=False).price.cycles
             except RoomError as error:
                 errors.append(error)
                 continue

@@ -1,9 +1,9 @@
 """Cycles of a tile kernel in closed form, before any instruction is made.
 
 Each operation keeps its unit for so long, and is through so much later. Units overlap, so a round of a loop takes as
-long as its busiest unit, but no less than the time from the first to the last use of a tile, divided by its slots, nor
-than a product that fills its queue and the loads behind it. Loops multiply. What is not in it: memory that two units
-want in the same cycle.
+long as the busiest of units, sequencer and the way to memory, but no less than the time from the first to the last use
+of a tile, divided by its slots, nor than a product that fills its queue and the loads behind it. Loops multiply. What
+is not in it: memory that two units want in the same cycle.
 """
 
 from __future__ import annotations
@@ -155,8 +155,14 @@ class _Cost:
         readers = {Unit.STORE, Unit.VECTOR}
         if any(buffer.slots == 1 and units & readers for buffer, (_, _, units) in ends[1].spans.items()):
             whole += ends[1].whole * (count // rounds.inner)
-        busy[ROUNDS] = whole if len(rounds.loops) == 1 else max(*busy.values(), whole)
-        return Time(busy, body.whole + sum(end.whole for end in ends) + busy[ROUNDS] - period, {})
+        # All is done once, one behind the other, and whatever takes longest does the rest beside it.
+        once = [body, *ends]
+        left = [whole - period]
+        if len(rounds.loops) > 1:
+            left += [cycles - sum(part.busy[unit] for part in once) for unit, cycles in busy.items()]
+            whole = max(whole, *busy.values())
+        busy[ROUNDS] = whole
+        return Time(busy, sum(part.whole for part in once) + max(left), {})
 
     def _idle(self, ops: Sequence[Op]) -> int:
         """How long the array has nothing to do in a round that begins with loads, of a panel, and goes on with a loop

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sley.abi.config import ChipConfig
+from sley.runtime.tile.emit.transfers import BLOCKS
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_type
 from sley.runtime.tile.operations import LOADS, STORES, UNITS
 from sley.runtime.tile.passes.order import Order
@@ -21,7 +22,6 @@ from sley.runtime.tile.types import INDEX
 SIMPLE, MUL, TAKEN, LOOP = 2, 3, 3, 3
 """An instruction; one that multiplies; a branch that is taken; the begin of a hardware loop."""
 TERM = MUL + SIMPLE  # one variable times a number, and added
-BLOCKS = 8  # of N rows that one LOAD which transposes makes
 
 
 class Issue:
@@ -118,21 +118,15 @@ class Issue:
                 self._block(op.body, True)
 
     def _fields(self, op: Op) -> Sequence[int | None]:
-        """Parameters of a transfer; those that are other ones each time are none."""
+        """What parameters of a transfer follow from; none for those that are other ones each time."""
         array, (rows, columns) = array_of(op), shape_of(op)
         ragged_rows, ragged_columns = _ragged(op)
         axis = op.attributes["axes"][1 if transposed(op) else 0]
         pitch = 0 if axis is None else array.strides[axis]
-        size = None if ragged_columns else columns * array.dtype.bytes
+        size = None if ragged_columns else columns
         if op.name in STORES:
             return [pitch, size, rows]
-        return [
-            pitch * array.dtype.bytes,
-            size,
-            rows,
-            chunks(tile_type(op.result), self.config),
-            None if ragged_rows else 0,
-        ]
+        return [pitch, size, rows, chunks(tile_type(op.result), self.config), None if ragged_rows else 0]
 
 
 def _ragged(op: Op) -> list[bool]:
