@@ -5,6 +5,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable
+from itertools import product
 
 import pytest
 from random_loops import RandomLoops, drawn_schedule
@@ -23,17 +24,12 @@ REFUSED = re.compile(rf"(line \d+: )?({'|'.join(WORDS)}) of \w+")
 
 
 def agreements(kernels: Iterable[RandomLoops | RandomKernel], engine: str = ON_THE_MODEL) -> Counter[str]:
-    """How many were equal, with how many words; and how many were too much for the chip. On a device of their own: it keeps
-    programs."""
-    with Device.open(engine) as device:
-        return _agreements(device, kernels)
-
-
-def _agreements(device: Device, kernels: Iterable[RandomLoops | RandomKernel]) -> Counter[str]:
+    """How many were equal, with how many words; and how many were too much for the chip. A device keeps programs, so it
+    is one of their own."""
     seen = Counter[str]()
-    for kernel in kernels:
-        dice = random.Random(kernel.seed)
-        for _ in range(2):
+    with Device.open(engine) as device:
+        for kernel, number in product(kernels, range(2)):
+            dice = random.Random(2 * kernel.seed + number)
             schedule, refused = drawn_schedule(dice, kernel.function)
             assert all(REFUSED.match(message) for message in refused)
             try:
@@ -41,10 +37,10 @@ def _agreements(device: Device, kernels: Iterable[RandomLoops | RandomKernel]) -
             except KernelError as error:
                 assert TOO_MUCH.search(str(error)), error  # noqa: PT017
                 seen["too much"] += 1
-                continue
-            seen["equal"] += 1
-            seen.update(word for word in WORDS if getattr(schedule, word))
-            seen["refused"] += len(refused)
+            else:
+                seen["equal"] += 1
+                seen["refused"] += len(refused)
+                seen.update(word for word in WORDS if getattr(schedule, word))
     return seen
 
 
