@@ -91,8 +91,12 @@ def test_equal_ones(word: str) -> None:
     assert pickle.loads(pickle.dumps(one)) == one
 
 
-def test_equal_groups() -> None:
-    one, same, other = (tile.Schedule(fuse=given) for given in ([["i", "j"]], (("i", "j"),), (("j", "i"),)))
+@pytest.mark.parametrize(
+    ("word", "given"),
+    [("fuse", ([["i", "j"]], (("i", "j"),), (("j", "i"),))), ("order", ([0, 1, 2], (0, 1, 2), (0, 2, 1)))],
+)
+def test_equal_sequences(word: str, given: tuple[Any, Any, Any]) -> None:
+    one, same, other = (tile.Schedule(**{word: value}) for value in given)
     assert one == same
     assert hash(one) == hash(same)
     assert one != other

@@ -46,6 +46,7 @@ class Schedule:
             raise TileError(f"buffer is {self.buffer!r}; tiles have 1, 2 or {MOST} slots")
         if sorted(self.order) != [0, 1, 2]:
             raise TileError(f"order is {self.order!r}; it names the axes 0, 1 and 2 of the grid once each")
+        self._keep("order", tuple(self.order))
         for word in NUMBERS:
             self._keep(word, _numbers(word, getattr(self, word)))
         self._keep("fuse", _groups(self.fuse))

@@ -135,6 +135,28 @@ def test_loops_of_one_name_and_loops_in_loops(base: Device, groups: tuple[tuple[
         kernel_agrees(base, several, arrays, schedule=tile.Schedule(fuse=groups))
 
 
+@tile.kernel
+def in_each_other(x: Any, a: Any, b: Any, c: Any) -> None:
+    """Neighbours of the same names in a round of one of them."""
+    for i in range(4):
+        tile.store(a, (i, 0), tile.load(x, (i, 0), (1, 32)) * 2.0)
+    for j in range(4):
+        row = j
+        for i in range(0, 32, 8):
+            tile.store(b, (row, i), tile.load(x, (row, i), (1, 8)) + 1.0)
+        for j in range(0, 32, 8):
+            tile.store(c, (row, j), tile.load(x, (row, j), (1, 8)) - 1.0)
+
+
+def test_neighbours_in_neighbours(base: Device) -> None:
+    x = np.random.default_rng(8).standard_normal((4, 32)).astype(np.float32)
+    arrays = {"x": x, **{name: np.zeros((4, 32), np.float32) for name in "abc"}}
+    kernel_agrees(base, in_each_other, arrays, schedule=tile.Schedule(fuse=IJ))
+    function = function_of(in_each_other, arrays)
+    fuse(function, IJ)
+    assert sum(op.name == "for" for op in function.body.walk()) == 2
+
+
 def test_tiles_of_two_sizes(base: Device) -> None:
     """Behind a split the outer loop takes the larger steps."""
     x = np.random.default_rng(4).standard_normal((8, 128)).astype(np.float32)
