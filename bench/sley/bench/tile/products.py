@@ -35,7 +35,7 @@ def product(
     lanes: Any,
     rows: Any = tile.choice(16, 18, 32, 48, 64),
     columns: Any = tile.choice(64, 128, 256),
-    depth: Any = tile.choice(32, 64, 128, 256),
+    depth: Any = tile.choice(16, 32, 64, 128, 256),
 ) -> None:
     """c = a · b, sums as they are. ``lanes``: columns of a tile are a multiple, and what the array adds up at a time is
     as many elements of bf16, twice as many of int8."""

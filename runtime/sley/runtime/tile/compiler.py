@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from functools import cached_property
+from math import prod
 
 from sley.abi.config import ChipConfig
 from sley.runtime.device.buffer import Buffer
@@ -20,10 +21,10 @@ from sley.runtime.tile.cost import Price, price
 from sley.runtime.tile.emit.program import Emitter
 from sley.runtime.tile.emit.room import Room
 from sley.runtime.tile.ir import Block, Function, Value, saved
-from sley.runtime.tile.operations import STORES
+from sley.runtime.tile.operations import STORES, RoomError
 from sley.runtime.tile.passes.abilities import check_abilities
 from sley.runtime.tile.passes.ahead import Ahead, early_operations
-from sley.runtime.tile.passes.blocks import along_longest, loop_over_blocks
+from sley.runtime.tile.passes.blocks import ON_ONE, Cut, along_longest, loop_over_blocks
 from sley.runtime.tile.passes.carry import keep_in_place
 from sley.runtime.tile.passes.chains import form_chains
 from sley.runtime.tile.passes.common import share_common
@@ -36,7 +37,7 @@ from sley.runtime.tile.passes.masks import form_masks
 from sley.runtime.tile.passes.merge import merge_chains
 from sley.runtime.tile.passes.narrow import narrow_results
 from sley.runtime.tile.passes.order import Early, Order, OrderError, orders
-from sley.runtime.tile.passes.panels import has_nests, keep_panels
+from sley.runtime.tile.passes.panels import keep_panels
 from sley.runtime.tile.passes.placement import Placement, has_room, place
 from sley.runtime.tile.passes.privatise import privatise
 from sley.runtime.tile.passes.ranges import Range, check_places, index_ranges
@@ -212,15 +213,27 @@ def prepare(function: Function, config: ChipConfig, schedule: Schedule = AUTOMAT
     alone are, which does for a price. Raises ``TileError``; ``RoomError`` if the chip is too small."""
     lower(function, config.array, schedule, verified=verified)
     replace_zeros(function)
-    cut = gang(function, config) if schedule.gang else None
-    loop_over_blocks(function, cut or along_longest(function.grid, config.cores), schedule.order)
     check_abilities(function, config)
+    start = saved(function)
+    cut = (gang(function, config) if schedule.gang else None) or along_longest(function.grid, config.cores)
+    made = _dealt(function, config, schedule, cut)
+    if prod(cut.grid) > 1 and made.price.loads > WORTH:
+        start()
+        with suppress(RoomError):
+            made = min(made, _dealt(function, config, schedule, ON_ONE), key=lambda form: form.price.cycles)
+        made.form()
+    return made
+
+
+def _dealt(function: Function, config: ChipConfig, schedule: Schedule, cut: Cut) -> Prepared:
+    """A function whose blocks are dealt to cores, in the form that takes the fewest cycles."""
+    loop_over_blocks(function, cut, schedule.order)
     before = saved(function)
     keep = Keep.INVARIANTS if schedule.resident and _keeps(function, config, Keep.INVARIANTS, before) else Keep.NOTHING
     if keep is Keep.NOTHING:
         before()
     made = _prepared(function, config, schedule, keep, before)
-    for keep in (Keep.PANELS, Keep.DEEP_PANELS) if schedule.resident and has_nests(function) else ():
+    for keep in (Keep.PANELS, Keep.DEEP_PANELS) if schedule.resident else ():
         if made.price.loads > WORTH and _keeps(function, config, keep, before):
             with suppress(OrderError):
                 panels = _prepared(function, config, schedule, keep, before)

@@ -112,6 +112,8 @@ class _Cost:
             if op.body is not None:
                 inner = self.loop(op)
                 busy.update(inner.busy)
+                if before == Unit.LOAD.name and any(each.name in LOADS for each in op.body.ops):
+                    whole -= ROUND_TRIP + HANDOVER  # loads of the loop follow those in front of it
                 whole, before = whole + inner.whole, ""
             elif op.name in UNITS:
                 cycles, issued, latency = getattr(self, f"_{op.name}")(op)

@@ -77,10 +77,12 @@ class Function:
 
 def saved(function: Function) -> Callable[[], None]:
     """What puts a function back to how it is now."""
-    blocks = [(block, block.parameters, block.ops) for block in function.body.blocks()]
-    ops = [(op, op.name, list(op.operands), dict(op.attributes)) for op in function.body.walk()]
+    body, grid = function.body, function.grid
+    blocks = [(block, block.parameters, block.ops) for block in body.blocks()]
+    ops = [(op, op.name, list(op.operands), dict(op.attributes)) for op in body.walk()]
 
     def restore() -> None:
+        function.body, function.grid = body, grid
         for block, parameters, inside in blocks:
             block.parameters, block.ops = parameters, inside
         for op, name, operands, attributes in ops:

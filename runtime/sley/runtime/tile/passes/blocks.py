@@ -32,6 +32,10 @@ class Cut:
         return prod(self.grid[place] for place in self.along[axis])
 
 
+ON_ONE = Cut((1, 1, 1), ((), (), ()))
+"""All blocks on one core: where memory keeps up with no more, others would only take turns."""
+
+
 def along_longest(grid: Sides, cores: int) -> Cut:
     """Parts of the longest axis, one for each core, or for each block; all blocks are there if it has fewer than there
     are cores."""
@@ -40,7 +44,7 @@ def along_longest(grid: Sides, cores: int) -> Cut:
     if size < cores:
         return Cut(grid, ((0,), (1,), (2,)))
     if cores == 1:
-        return Cut((1, 1, 1), ((), (), ()))
+        return ON_ONE
     parts = [1, 1, 1]
     parts[longest] = size if size % cores else cores
     x, y, z = ((axis,) if axis == longest else () for axis in range(3))

@@ -25,8 +25,14 @@ from sley.runtime.tile.types import INDEX, TileType
 def keep_panels(function: Function, config: ChipConfig, deep: bool = False) -> bool:
     """Runs the pass, in place; whether it changes anything. ``deep``: also where the loop directly around another one
     changes the place, but one around both does not: pieces of both loops are then a panel. Whether there are any."""
-    taken = [_Panels(function, config, deep).take(around, inner) for *around, inner in _nests(function.body, ())]
+    taken = [
+        _Panels(function, config, deep).take(block, around, inner) for block, around, inner in _loops(function.body, ())
+    ]
     return any(each.deep if deep else each.any for each in taken)
+
+
+SHORTER = 0.75
+"""A panel that only one loop takes pieces of: its cycles of the bus, as a share of those of the pieces, at most."""
 
 
 @dataclass(frozen=True)
@@ -37,18 +43,12 @@ class Taken:
     deep: bool = False
 
 
-def has_nests(function: Function) -> bool:
-    """Whether there is a loop in a loop."""
-    return next(_nests(function.body, ()), None) is not None
-
-
-def _nests(block: Block, around: tuple[Op, ...]) -> Iterator[tuple[Op, ...]]:
-    """Loops in loops, those around each first; the innermost ones come first."""
+def _loops(block: Block, around: tuple[Op, ...]) -> Iterator[tuple[Block, tuple[Op, ...], Op]]:
+    """Loops, the block that each is in, and the loops around it; the innermost ones come first."""
     for op in block.ops:
         if op.body is not None:
-            yield from _nests(op.body, (*around, op))
-            if around:
-                yield (*around, op)
+            yield from _loops(op.body, (*around, op))
+            yield block, around, op
 
 
 class _Panels:
@@ -59,10 +59,8 @@ class _Panels:
         self._makers = {result: op for op in function.body.walk() for result in op.results}
         self._depends = index_dependences(function)
 
-    def take(self, around: Sequence[Op], inner: Op) -> Taken:
-        """Takes loads out of the inner loop."""
-        outer = around[-1]
-        assert outer.body is not None
+    def take(self, block: Block, around: Sequence[Op], inner: Op) -> Taken:
+        """Takes loads out of the inner loop, which is in a block."""
         assert inner.body is not None
         found = [(op, axis) for op in inner.body.ops if (axis := self._axis(op, around, inner)) is not None]
         if inner.attributes["count"] < 2 or not found:
@@ -81,9 +79,9 @@ class _Panels:
             front.append(Op("load", [op.operands[0], *places], attributes, [panel], line=op.line))
             parts[op] = Op("part", [panel, number], {"axis": axis, "shape": shape}, [op.result], line=op.line)
         inner.body.ops = [parts.get(op, op) for op in inner.body.ops]
-        before = outer.body.ops.index(inner)
-        outer.body.ops = [*outer.body.ops[:before], *front, *outer.body.ops[before:]]
-        return Taken(True, any(outer in self._changes(op) for op in parts))
+        before = block.ops.index(inner)
+        block.ops = [*block.ops[:before], *front, *block.ops[before:]]
+        return Taken(True, any(not self._changes(op).isdisjoint(around[-1:]) for op in parts))
 
     def _changes(self, op: Op) -> frozenset[Op]:
         """The loops in whose rounds the place of a load changes."""
@@ -95,7 +93,9 @@ class _Panels:
         if op.name != "load" or op.operands[0] in self._stored:
             return None
         changes = self._changes(op)
-        if changes.issuperset(around if self._deep else around[-1:]) or not changes.issubset((*around, inner)):
+        if (around and changes.issuperset(around if self._deep else around[-1:])) or not changes.issubset(
+            (*around, inner)
+        ):
             return None
         factors = [self._factor(index, inner) for index in op.operands[1:]]
         moving = [number for number, factor in enumerate(factors) if factor != 0]
@@ -105,10 +105,18 @@ class _Panels:
         users, shape, dtype = self._users[op.result], op.attributes["shape"], tile_type(op.result).dtype
         if factors[moving[0]] * inner.attributes["step"] != shape[axis] or any(writes(u, op.result) for u in users):
             return None
+        if not around and (axis == 0 or not self._shorter(op, inner)):
+            return None
         if axis == 1:
             return axis if shape[1] % row_elements(dtype, self._config) == 0 else None
         fits = shape[0] % weight_pairs(tile_type(op.result), self._config) == 0
         return axis if fits and self._for_products(users) else None
+
+    def _shorter(self, op: Op, inner: Op) -> bool:
+        """Whether rows of all pieces take the bus much less time than pieces of rows, each of which is a run."""
+        bus, (_, columns) = self._config.bus_bytes, op.attributes["shape"]
+        bytes, count = columns * tile_type(op.result).dtype.bytes, inner.attributes["count"]
+        return -(-bytes * count // bus) + 1 < SHORTER * count * (-(-bytes // bus) + 1)
 
     def _for_products(self, users: Sequence[Op]) -> bool:
         """Whether they are products, or parts for products."""
