@@ -67,6 +67,18 @@ def by_heads(a: Any, b: Any, c: Any) -> None:
 
 
 @tile.kernel
+def taps(x: Any, w: Any, out: Any) -> None:
+    """Lines of a convolution: weights that two loops go through, and the lines do not change."""
+    line, channels = tile.block_id(), x.shape[2]
+    total = tile.zeros((16, 32), tile.sums_of(x.dtype))
+    for y in range(3):
+        for tap in range(2):
+            pixels = tile.load(x, (line + y, tap, 0), (16, channels), axes=(1, 2))
+            total = tile.dot(pixels, tile.load(w, ((y * 2 + tap) * channels, 0), (channels, 32)), total)
+    tile.store(out, (line, 0, 0), total, axes=(1, 2))
+
+
+@tile.kernel
 def scaled(x: Any, scale: Any, out: Any) -> None:
     """Pieces of columns that the vector unit takes: of bf16, and of fp32 in the accumulators."""
     row = tile.block_id() * 16
@@ -114,7 +126,12 @@ def operands(m: int, k: int, n: int, dtype: Any = BF16) -> dict[str, Any]:
 
 
 def kept(
-    kernel: tile.Kernel, arrays: dict[str, Any], grid: Any, config: ChipConfig = BASE, **constants: Any
+    kernel: tile.Kernel,
+    arrays: dict[str, Any],
+    grid: Any,
+    config: ChipConfig = BASE,
+    deep: bool = False,
+    **constants: Any,
 ) -> Function:
     """The function of these blocks behind the pass."""
     bound = kernel.signature.bind(*arrays, **constants)
@@ -123,14 +140,14 @@ def kept(
     function = kernel.function(types_of(arrays), known, grid)
     lower(function, config.array)
     loop_over_blocks(function, along_longest(function.grid, config.cores))
-    keep_panels(function, config)
+    keep_panels(function, config, deep)
     return function
 
 
 def panels(function: Function) -> list[tuple[str, Any]]:
     """Arrays of which there are panels, and their shapes."""
-    ops = [op for op in function.body.walk() if op.name == "part"]
     makers = {result: op for op in function.body.walk() for result in op.results}
+    ops = [op for op in function.body.walk() if op.name == "part" and makers[op.operands[0]].name == "load"]
     return [(makers[op.operands[0]].operands[0].name, makers[op.operands[0]].attributes["shape"]) for op in ops]
 
 
@@ -144,6 +161,24 @@ def test_which_are_kept() -> None:
     assert panels(kept(by_heads, heads(), (1, 3, 2))) == [("a", (16, 64))]
 
 
+def test_pieces_of_several_loops() -> None:
+    """All of B, of which each block of rows goes through blocks of columns and chunks of K; the taps of a window."""
+    whole = kept(product, operands(48, 96, 96), (3, 3, 1), deep=True)
+    assert panels(whole) == [("b", (96, 96)), ("a", (16, 96))]
+    assert panels(kept(taps, lines(), (5, 1, 1))) == []
+    assert panels(kept(taps, lines(), (5, 1, 1), deep=True)) == [("w", (192, 32))]
+
+
+def test_rows_at_once_for_one_loop() -> None:
+    """Rows of a panel are one run each, where pieces are several; rows that are as long as a run are not."""
+    assert panels(kept(product, operands(16, 96, 32), (1, 1, 1), depth=16)) == [("a", (16, 96))]
+    assert panels(kept(product, operands(16, 1024, 32), (1, 1, 1), depth=512)) == []
+
+
+def lines() -> dict[str, Any]:
+    return {"x": values(7, 17, 32), "w": values(192, 30), "out": np.zeros((5, 16, 30), np.float32)}
+
+
 def test_what_is_not_kept() -> None:
     """Pieces that are no whole rows of a memory, that are not one behind the other, that somebody writes, and those of
     rows that others take than products."""
@@ -155,7 +190,6 @@ def test_what_is_not_kept() -> None:
     added = {"x": x.astype(np.float32), "w": w.astype(np.float32), "out": np.zeros((48, 128), np.float32)}
     assert panels(kept(rows_together, added, (2, 1, 1))) == []
     assert panels(kept(product, operands(16, 32, 96), (3, 1, 1))) == []
-    assert panels(kept(product, operands(16, 96, 32), (1, 1, 1))) == []
 
 
 def heads() -> dict[str, Any]:
@@ -207,6 +241,10 @@ KERNELS: dict[str, Any] = {
     "int8": (product, operands(13, 130, 90, INT8), (3, 1, 1), {}),
     "weights of int8": (product, operands(41, 130, 30, INT8), (1, 3, 1), {"depth": 26}),
     "from a number on": (product, operands(41, 128, 90), (3, 3, 1), {"first": 32}),
+    "all of both operands": (product, operands(41, 100, 90), (3, 3, 1), {}),
+    "all of int8": (product, operands(41, 130, 90, INT8), (3, 3, 1), {}),
+    "one loop": (product, operands(13, 100, 30), (1, 1, 1), {"depth": 16}),
+    "two loops": (taps, lines(), (5, 1, 1), {}),
     "turned": (
         turned,
         {"a": values(100, 16), "b": values(90, 100), "c": np.zeros((16, 90), np.float32)},
@@ -240,7 +278,7 @@ KERNELS: dict[str, Any] = {
 @pytest.mark.parametrize("name", KERNELS)
 def test_bits(base: Device, name: str) -> None:
     kernel, arrays, grid, constants = KERNELS[name]
-    assert panels(kept(kernel, arrays, grid, BASE, **constants))
+    assert panels(kept(kernel, arrays, grid, BASE, name == "two loops", **constants))
     kernel_agrees(base, kernel, arrays, grid, **constants)
 
 
@@ -299,6 +337,16 @@ def test_only_where_it_is_faster_and_as_a_schedule_says() -> None:
         ]
     assert cycles[0] < 0.93 * cycles[1]
     assert counted[0] - counted[1] == 2 * 16 * 128 * 2
+
+
+def test_one_core_where_memory_keeps_up_with_no_more(quad: Device) -> None:
+    """Cores would take turns at the bus; of a product that is bound by the array all of them work."""
+    wide = prepared(operands(16, 128, 384), (3, 1, 1), tile.Schedule(), quad.config)
+    assert wide.function.grid == (1, 1, 1)
+    thick = prepared(operands(256, 256, 256), (2, 16, 1), tile.Schedule(), quad.config)
+    assert np.prod(thick.function.grid) == 4
+    kernel_agrees(quad, product, operands(13, 100, 70), (3, 1, 1))
+    kernel_agrees(quad, product, operands(61, 100, 70, INT8), (3, 4, 1))
 
 
 def traffic(device: Device, made: Prepared, buffers: list[Any]) -> int:
