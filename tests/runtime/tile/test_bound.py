@@ -1,5 +1,6 @@
 """What choices take at least: no more than their price, and those that others beat are not priced."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import kernels
@@ -12,6 +13,7 @@ from sley.runtime import Device, tile
 from sley.runtime.tile import build
 from sley.runtime.tile.bound import least
 from sley.runtime.tile.build import Problem
+from sley.runtime.tile.compiler import prepare
 from sley.runtime.tile.schedule import AUTOMATIC
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -79,9 +81,17 @@ def test_the_order_is_that_of_all_prices(device: Device, monkeypatch: pytest.Mon
     assert [each.cycles for each in bounded] == sorted(each.cycles for each in bounded)
 
 
+def test_of_equal_ones_the_first(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = products(device, 200, 384, 33, np.int8)
+    monkeypatch.setattr(build, "least", lambda function, config: 7)
+    monkeypatch.setattr(build, "prepare", lambda *args, **kwargs: SimpleNamespace(cycles=7))
+    tried = problem.candidates()
+    numbers = [build.numbered(tried, candidate) for candidate in problem.ranked()]
+    assert numbers == sorted(numbers)
+
+
 def test_what_others_beat_is_not_priced(monkeypatch: pytest.MonkeyPatch) -> None:
     priced = []
-    prepare = build.prepare
 
     def counted(*args: Any, **kwargs: Any) -> Any:
         priced.append(args)

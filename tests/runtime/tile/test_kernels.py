@@ -80,6 +80,17 @@ def test_matmul_of_int8(base: Device, m: int, n: int, k: int, shape: tuple[int, 
         assert (found["c"].view(kind) == (sums if kind is np.int32 else np.clip(sums, -128, 127))).all()
 
 
+@pytest.mark.parametrize("dtype", [np.int8, BF16], ids=str)
+@pytest.mark.parametrize(("columns", "depth"), [(16, 64), (16, 90), (11, 90), (48, 90)])
+def test_products_of_several_folds(base: Device, columns: int, depth: int, dtype: Any) -> None:
+    """Of one tile of columns, and of three."""
+    a, b = (RNG.integers(-128, 128, size).astype(dtype) for size in ((20, depth), (depth, columns)))
+    kind = np.int32 if dtype is np.int8 else np.float32
+    arrays = {"a": a, "b": b, "c": np.zeros((20, columns), kind)}
+    found = kernel_agrees(base, kernels.matmul, arrays, (1, 1, 1), shape=(20, columns, depth))
+    assert (found["c"].view(kind) == a.astype(np.float64) @ b.astype(np.float64)).all()
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (16, 16), (5, 33), (40, 100)], ids=str)
 def test_softmax(base: Device, shape: tuple[int, int]) -> None:
     x = normal(*shape)

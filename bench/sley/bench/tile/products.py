@@ -33,7 +33,7 @@ def product(
     b: Any,
     c: Any,
     lanes: Any,
-    rows: Any = tile.choice(16, 18, 32, 48, 64),
+    rows: Any = tile.choice(16, 18, 32, 48, 64, 128, 256),
     columns: Any = tile.choice(64, 128, 256),
     depth: Any = tile.choice(16, 32, 64, 128, 256),
 ) -> None:

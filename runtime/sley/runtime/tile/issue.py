@@ -17,7 +17,6 @@ from sley.runtime.tile.passes.order import Order
 from sley.runtime.tile.passes.placement import Placement, blocks_of, chunks
 from sley.runtime.tile.passes.regions import array_of, shape_of, transposed
 from sley.runtime.tile.passes.rounds import Rounds, Turn
-from sley.runtime.tile.types import INDEX
 
 SIMPLE, MUL, TAKEN, LOOP = 2, 3, 3, 3
 """An instruction; one that multiplies; a branch that is taken; the begin of a hardware loop."""
@@ -39,13 +38,14 @@ class Issue:
 
     def transfer(self, op: Op) -> int:
         """Of a load or a store."""
-        indices = (value for value in op.operands[1:] if value.type == INDEX)
-        variables = frozenset[Value]().union(*map(self._of, indices))
-        cycles = TERM * len(variables) + SIMPLE * (not variables) + TERM + self._changes.get(op, 0) * SIMPLE + SIMPLE
+        array = array_of(op)
+        cycles = TERM + (self._changes[op] + 1) * SIMPLE
+        for index, stride in zip(op.operands[1:], array.strides, strict=False):
+            terms = self._of(index)
+            cycles += TERM * len(terms) - MUL * (index in terms and stride * array.dtype.bytes == 1)
         for number, ragged in enumerate(_ragged(op)):
             if ragged:  # what the array has of it, and in bytes, or what is missing
-                bytes = array_of(op).dtype.bytes
-                more = MUL * (bytes > 1) if number else 2 * SIMPLE * (op.name in LOADS)
+                more = MUL * (array.dtype.bytes > 1) if number else 2 * SIMPLE * (op.name in LOADS)
                 cycles += MUL + 2 * SIMPLE + more
         if transposed(op):
             blocks, _, _ = blocks_of(op, self.config, op.result in self.placement.weights)
@@ -54,10 +54,11 @@ class Issue:
 
     def product(self, op: Op, folds: int, tiles: int) -> int:
         """Of so many folds of K, and of N columns: weights, rows, and the next sums."""
-        fold = LOOP + tiles * 3 * SIMPLE + 3 * SIMPLE if tiles > 1 else 3 * SIMPLE
+        fold, following = (LOOP + tiles * 3 * SIMPLE, 3 * SIMPLE) if tiles > 1 else (2 * SIMPLE, SIMPLE)
+        fresh = "fresh" in op.attributes
         parts = sum(value in self.placement.parts for value in op.operands)
-        begin = 4 * SIMPLE + TERM * parts + LOOP * (folds > 1) + 2 * TAKEN * ("fresh" in op.attributes)
-        return begin + folds * fold
+        begin = 4 * SIMPLE + TERM * parts + TAKEN * fresh + LOOP * (folds - fresh > 1)
+        return begin + folds * fold + (folds - 1) * following
 
     def of_round(self, rounds: Rounds, order: Order) -> int:
         """Of a round beside its operations: those that are ahead count for themselves, where they are in a later one;
@@ -74,8 +75,8 @@ class Issue:
             for number, channels in table.items():
                 if rounds.turn(number) is Turn.EACH:
                     cycles += self._only(turn, inner) * any(channel.once for channel in channels)
-                if rounds.ops[number].name == "dot":
-                    cycles += SIMPLE * len(channels)
+                if rounds.ops[number].name == "dot":  # whose own begin and end are in loops, or branches
+                    cycles += SIMPLE * sum(not channel.once for channel in channels)
         return cycles
 
     def _advance(self, rounds: Rounds, shifts: set[tuple[Op | None, int, int]]) -> int:

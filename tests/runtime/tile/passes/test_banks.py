@@ -15,7 +15,7 @@ from sley.runtime.tile.compiler import prepare
 from sley.runtime.tile.ir import Block, Op
 from sley.runtime.tile.passes.banks import BESIDE, TOGETHER, Conflicts, conflicts, place_in_banks
 from sley.runtime.tile.passes.buffers import Buffer
-from sley.runtime.tile.passes.placement import place
+from sley.runtime.tile.passes.placement import Placement, place
 from sley.runtime.tile.passes.slots import choose_slots
 from sley.runtime.tile.text import parse
 
@@ -46,6 +46,22 @@ def test_operands_of_a_product_are_apart() -> None:
     assert sums not in costs.between
     place_in_banks([a, b], 1024, 2, costs)
     assert {a.first // 512, b.first // 512} == {0, 1}
+
+
+def test_how_often_two_tiles_are_in_one_bank() -> None:
+    function = parse(PRODUCT)
+    (loop, *_), base = function.body.ops, preset("base")
+    values = {value.name or number: value for number, op in enumerate(function.body.ops) for value in op.results}
+    bank = base.scratchpad_rows // base.scratchpad_banks
+    a, b, sums = buffer(bank, loop), buffer(bank // 2, loop), buffer(64, space=Space.ACCUMULATOR)
+    placement = Placement([a, b, sums], {values[1]: a, values[2]: b, values[4]: sums})
+    found = []
+    for slots, first in ((1, 0), (1, bank // 2), (1, bank), (2, bank), (2, bank // 2), (2, 2 * bank)):
+        a.slots, b.slots, b.first = slots, slots, first
+        found.append(placement.at_once(values[1], values[2], base))
+    # Of b: in the bank of a; there, too; in the next one; both slots in the second one of a; one in each; in a third.
+    assert found == [1, 1, 0, 0.5, 1, 0]
+    assert placement.at_once(values[1], values[4], base) == 0
 
 
 def test_without_room_apart_they_are_packed() -> None:
