@@ -66,6 +66,53 @@ def in_turn(a: Any, b: Any, out: Any) -> None:
     tile.store(out, (0, 0), total)
 
 
+@tile.kernel
+def scaled_before(a: Any, b: Any, out: Any) -> None:
+    """Products one behind the other, the first of which adds to a chain."""
+    total = tile.full((20, 40), 1.0)
+    for half in range(0, a.shape[1], 32):
+        total = total * 0.5
+        for k in (0, 16):
+            total = tile.dot(tile.load(a, (0, half + k), (20, 16)), tile.load(b, (half + k, 0), (16, 40)), total)
+    tile.store(out, (0, 0), total)
+
+
+@tile.kernel
+def exchanged(a: Any, b: Any, out: Any) -> None:
+    """What is carried changes its place: by itself, by way of products, and by way of a loop."""
+    x, y = tile.full((20, 40), 1.0), tile.zeros((20, 40))
+    for _ in range(0, a.shape[1], 16):
+        x, y = y, x
+        x = x + 1.0
+    for k in range(0, a.shape[1], 16):
+        left, right = tile.load(a, (0, k), (20, 16)), tile.load(b, (k, 0), (16, 40))
+        x, y = tile.dot(left, right, y), tile.dot(left, right, x)
+    for _ in range(0, a.shape[1], 16):
+        for _ in range(2):
+            x, y = x + 1.0, y * 2.0
+        x, y = y, x
+    for _ in range(3):
+        x, y = y, x
+    tile.store(out, (0, 0), x - y * 0.5)
+
+
+@tile.kernel
+def another_name(a: Any, b: Any, out: Any) -> None:
+    """What is carried is needed as the sums of a product, and as what a loop leaves, behind what takes its place."""
+    x, y, most = (tile.full((20, 40), number) for number in (1.0, 2.0, 0.0))
+    for k in range(0, a.shape[1], 16):
+        before = tile.dot(tile.load(a, (0, k), (20, 16)), tile.load(b, (k, 0), (16, 40)), x)
+        x = most * 2.0
+        most = most + before * 3.0
+    for _ in range(4):
+        before = y
+        for _ in range(2):
+            before = before * 2.0 + 1.0
+        y = most - 2.0
+        most = most + before * 3.0
+    tile.store(out, (0, 0), x + y + most)
+
+
 def reference(kernel: Any, a: Any, b: Any) -> Any:
     total, before, factor = np.ones((20, 40), np.float32), np.zeros((20, 40), np.float32), np.float32(1)
     sums = np.zeros((20, 40), np.float32)
@@ -86,6 +133,14 @@ def test_products_in_turn(base: Device) -> None:
     assert not [op for op in function.body.walk() if op.name == "chain" and op.operands]
     found = kernel_agrees(base, in_turn, arrays)
     assert (found["out"].view(np.float32) == 1 + 2 * (a.astype(np.float32) @ b.astype(np.float32))).all()
+
+
+@pytest.mark.parametrize("kernel", [scaled_before, exchanged, another_name], ids=lambda kernel: str(kernel.name))
+def test_places(base: Device, kernel: tile.Kernel) -> None:
+    """Nothing is written where something is that is still needed."""
+    random = np.random.default_rng(4)
+    a, b = (random.integers(-4, 5, shape).astype(BF16) for shape in ((20, 64), (64, 40)))
+    kernel_agrees(base, kernel, {"a": a, "b": b, "out": np.zeros((20, 40), np.float32)})
 
 
 @pytest.mark.parametrize(("kernel", "copies"), [(weighted, 0), (still_needed, 1), (by_column, 0), (anew, 0)])

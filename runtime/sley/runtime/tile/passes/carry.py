@@ -9,7 +9,6 @@ from __future__ import annotations
 from sley.abi.types import ElementType
 from sley.abi.vector.chains import Chain
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, uses
-from sley.runtime.tile.operations import TileError
 from sley.runtime.tile.passes.loaded import as_loaded
 from sley.runtime.tile.types import TileType
 
@@ -66,15 +65,33 @@ def _loop(op: Op, block: Block, function: Function) -> None:
     for number, operand in enumerate(op.operands):
         if isinstance(operand.type, TileType):
             _alone(op, number, block, function)
+    for number, parameter in enumerate(body.parameters[1:]):
+        begin, user = _begin(body, ends.operands[number])
+        if begin not in body.parameters or begin is parameter or not isinstance(begin.type, TileType):
+            continue
+        copy = copied(begin, op.line, function)  # else it would be made in the place of another one that is carried
+        if user is None:
+            body.ops.insert(0, copy)
+            ends.operands[number] = copy.result
+        else:
+            body.ops.insert(body.ops.index(user), copy)
+            user.operands[user.operands.index(begin)] = copy.result
     for number, (parameter, end) in enumerate(zip(body.parameters[1:], list(ends.operands), strict=True)):
         if end is parameter or not isinstance(end.type, TileType):
             continue
-        if end in body.parameters:
-            raise TileError(f"line {op.line}: a loop that exchanges what it carries; copy one of them: x + 0")
         if not _in_place(body, parameter, end, function):
             copy = copied(end, op.line, function)
             body.ops.insert(len(body.ops) - 1, copy)
             ends.operands[number] = copy.result
+
+
+def _begin(body: Block, value: Value) -> tuple[Value, Op | None]:
+    """What a value begins with that products and loops of a body make, in its place; and the first of these."""
+    first = None
+    while (number := _maker(body, value)) is not None and body.ops[number].name in ("dot", "for"):
+        first = body.ops[number]
+        value = first.operands[2] if first.name == "dot" else first.operands[first.results.index(value)]
+    return value, first
 
 
 def _in_place(body: Block, parameter: Value, end: Value, function: Function) -> bool:
@@ -96,7 +113,8 @@ def _in_place(body: Block, parameter: Value, end: Value, function: Function) -> 
     op = body.ops[maker]
     whole = all(tile_shape(operand) == tile_shape(op.result) for operand in op.operands if operand is parameter)
     later = body.ops[maker + 1 :]
-    return whole and not any(parameter in user.operands or user.body is not None for user in later)
+    needed = (_begin(body, operand)[0] for user in later for operand in user.operands)
+    return whole and parameter not in needed and all(user.body is None for user in later)
 
 
 def _maker(body: Block, value: Value) -> int | None:
