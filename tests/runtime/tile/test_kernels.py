@@ -1,7 +1,7 @@
 """Kernels of the tile language: equal to the interpreter behind every pass, and to numpy where that rounds alike."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import kernels
 import ml_dtypes
@@ -18,6 +18,39 @@ RNG = np.random.default_rng(3)
 
 def normal(*shape: int, dtype: np.dtype = BF16) -> np.ndarray:
     return RNG.standard_normal(shape).astype(dtype)
+
+
+class Sums(NamedTuple):
+    """What a kernel may keep its tiles in."""
+
+    first: Any
+    second: Any
+
+
+@tile.kernel
+def in_containers(x: Any, out: Any) -> None:
+    """A tuple with names, an array and a number beside a tile, one tile in two places, a list of a loop in a loop."""
+    zero, table = tile.zeros((8, 16)), np.arange(3)
+    sums, beside, both, nested = Sums(zero, zero), [x, 2.0, zero], [zero, zero], {"sums": [zero, zero]}
+    for row in range(0, x.shape[0], 16):
+        nested["sums"] = [nested["sums"][0] + 1.0, nested["sums"][1]]
+        for half in range(0, 16, 8):
+            values = tile.load(x, (row + half, 0), (8, 16))
+            sums = Sums(first=sums.first + values, second=sums.second - values)
+            beside[2] = beside[2] + tile.load(beside[0], (row + half, 0), (8, 16)) * beside[1]
+            both = [both[0] + values] * 2
+            nested = {"sums": [nested["sums"][0], nested["sums"][1] + values]}
+            table = np.arange(3)
+    for number, total in enumerate([*sums, beside[2], *both, *nested["sums"]]):
+        tile.store(out, (8 * number, 0), total * float(table[1]))
+
+
+def test_loops_carry_what_is_in_tuples_with_names_and_beside_arrays(base: Device) -> None:
+    x = np.random.default_rng(3).integers(-8, 8, (32, 16)).astype(np.float32)
+    found = kernel_agrees(base, in_containers, {"x": x, "out": np.zeros((56, 16), np.float32)})["out"].view(np.float32)
+    total = x.reshape(4, 8, 16).sum(0)
+    wanted = [total, -total, 2 * total, total, total, np.full_like(total, 2), total]
+    assert (found.reshape(7, 8, 16) == np.stack(wanted)).all()
 
 
 @tile.kernel

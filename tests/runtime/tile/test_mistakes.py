@@ -104,6 +104,70 @@ def appended(x: Any, out: Any) -> None:
 
 
 @tile.kernel
+def first_appended(x: Any, out: Any) -> None:
+    totals: list[Any] = []
+    for row in range(0, 16, 8):
+        totals.append(tile.load(x, (row, 0), (8, 8)))
+    tile.store(out, (0, 0), totals[0].to(out.dtype))
+
+
+@tile.kernel
+def counted(x: Any, out: Any) -> None:
+    """What is no tile changes in a list."""
+    numbers = [1]
+    for row in range(0, 16, 8):
+        numbers.append(2)
+        tile.store(out, (row, 0), tile.load(x, (row, 0), (8, 8)))
+
+
+@tile.kernel
+def in_a_dict(x: Any, out: Any) -> None:
+    totals = {"rows": [tile.zeros((1, 8))]}
+    for row in range(0, 16, 8):
+        totals["rows"][0] = totals["rows"][0] + tile.load(x, (row, 0), (8, 8)).sum(0)
+    tile.store(out, (0, 0), totals["rows"][0].to(out.dtype))
+
+
+@tile.kernel
+def in_another_order(x: Any, out: Any) -> None:
+    ends = {"low": tile.zeros((1, 8)), "high": tile.zeros((1, 8))}
+    for row in range(0, 16, 8):
+        values = tile.load(x, (row, 0), (8, 8))
+        ends = {"high": tile.maximum(ends["high"], values.max(0)), "low": tile.minimum(ends["low"], values.min(0))}
+    tile.store(out, (0, 0), ends["low"].to(out.dtype))
+
+
+@tile.kernel
+def two_names(x: Any, out: Any) -> None:
+    totals = [tile.zeros((1, 8))]
+    same = totals
+    for row in range(0, 16, 8):
+        totals[0] = totals[0] + tile.load(x, (row, 0), (8, 8)).sum(0)
+    tile.store(out, (0, 0), same[0].to(out.dtype))
+
+
+@tile.function
+def add_rows(totals: list[Any], x: Any) -> None:
+    for row in range(0, 16, 8):
+        totals[0] = totals[0] + tile.load(x, (row, 0), (8, 8)).sum(0)
+
+
+@tile.kernel
+def of_the_caller(x: Any, out: Any) -> None:
+    totals = [tile.zeros((1, 8))]
+    add_rows(totals, x)
+    tile.store(out, (0, 0), totals[0].to(out.dtype))
+
+
+@tile.kernel
+def other_array(x: Any, out: Any) -> None:
+    source = (x,)
+    for row in range(0, 16, 8):
+        source = (out,)
+        tile.store(out, (row, 0), tile.load(source[0], (row, 0), (8, 8)))
+
+
+@tile.kernel
 def same_axis(x: Any, out: Any) -> None:
     tile.store(out, (0, 0), tile.load(x, (0, 0), (2, 8), axes=(1, -1)))
 
@@ -130,6 +194,16 @@ def twice(x: Any, out: Any) -> None:
         (renamed, r"kind is 'row' before the loop and 'column' at its end; it must stay the same"),
         (longer, r"totals is \[fp32\[1, 8\]\] before the loop and \[fp32\[1, 8\], fp32\[1, 8\]\] at its end"),
         (appended, r"totals changes in the loop; a loop carries what is assigned: totals = \[\*totals, x\]"),
+        (first_appended, r"totals changes in the loop; a loop carries what is assigned"),
+        (counted, r"numbers changes in the loop; a loop carries what is assigned"),
+        (in_a_dict, r"totals changes in the loop; a loop carries what is assigned"),
+        (in_another_order, r"ends is \{'low': .*, 'high': .* before the loop and \{'high': .*, 'low': .* at its end"),
+        (
+            two_names,
+            r"elements of totals change in the loop, and same is the same list; make it a copy before: totals =",
+        ),
+        (of_the_caller, r"elements of totals change in the loop, and an argument is the same list"),
+        (other_array, r"source is \(.*\) before the loop and \(.*\) at its end; it must stay the same"),
         (decides, r"whether Tile is true is not known when a kernel is compiled; use tile.where"),
         (returns_early, "return in a loop over range, whose body runs in each round; return behind it"),
         (waits, r"while is no statement of a kernel"),

@@ -38,7 +38,7 @@ class Source:
 
     python: Callable[..., Any]
     _code: dict[ast.AST, CodeType] = field(default_factory=dict, repr=False)
-    _stored: dict[ast.For, frozenset[str]] = field(default_factory=dict, repr=False)
+    _stored: dict[ast.For, tuple[frozenset[str], frozenset[str]]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def signature(self) -> inspect.Signature:
@@ -51,14 +51,15 @@ class Source:
             self._code[node] = compile(whole, self.file, "eval" if isinstance(node, ast.expr) else "exec")
         return self._code[node]
 
-    def stored(self, loop: ast.For) -> frozenset[str]:
-        """The names that the body of a loop gives a value, or of whose values it changes an element."""
+    def stored(self, loop: ast.For) -> tuple[frozenset[str], frozenset[str]]:
+        """The names that the body of a loop gives a value, and those of whose values it changes an element."""
         if loop not in self._stored:
             nodes = [node for part in loop.body for node in ast.walk(part)]
             targets = [node for node in nodes if isinstance(node, ast.Name | ast.Subscript)]
             changed = [node for node in targets if isinstance(node.ctx, ast.Store)]
-            names = (node.value if isinstance(node, ast.Subscript) else node for node in changed)
-            self._stored[loop] = frozenset(name.id for name in names if isinstance(name, ast.Name))
+            elements = (node.value for node in changed if isinstance(node, ast.Subscript))
+            names, whose = (frozenset(n.id for n in found if isinstance(n, ast.Name)) for found in (changed, elements))
+            self._stored[loop] = names, whose
         return self._stored[loop]
 
     @cached_property
@@ -95,10 +96,11 @@ class Source:
 
 
 class _Run:
-    """A function body at work: ``variables`` are its own, ``names`` those from outside."""
+    """A function body at work: ``variables`` are its own, ``names`` those from outside, ``given`` its arguments."""
 
     def __init__(self, source: Source, names: dict[str, Any], variables: dict[str, Any]) -> None:
         self.source, self.names, self.variables = source, names, variables
+        self.given = [*variables.values()]
         self.trace = CURRENT.get()
 
     def body(self) -> Any:
@@ -178,25 +180,27 @@ class _Run:
         del self.variables["__value"]
 
     def hardware_loop(self, node: ast.For, variable: str, rounds: range) -> None:
-        stored = self.source.stored(node)
-        carried = [name for name in self.variables if name in stored and name != variable]
+        names, whose = self.source.stored(node)
+        carried = [name for name in self.variables if name in names | whose and name != variable]
         for name in carried:
             if isinstance(self.variables[name], int) and not isinstance(self.variables[name], bool):
                 self.variables[name] = as_index(self.variables[name])
+        for name in sorted(whose.intersection(self.variables)):
+            self._check_alone(name)
         before = {name: traced_in(self.variables[name]) for name in carried}
-        begin: list[Value] = [each.value for found in before.values() for each in found]
+        begin = [value for found in before.values() for value in found]
         number = Value(INDEX, variable)
         body = Block([number, *(Value(value.type) for value in begin)])
         outside = dict(self.variables)
-        inside = {name: found for name, value in outside.items() if (found := traced_in(value)) and name not in before}
+        others = {name: _content(value) for name, value in outside.items() if name not in before}
         self.variables[variable] = Index(number)
         self._replace(before, body.parameters[1:])
         with self.trace.inside(body):
             if self.statements(node.body):
                 raise TileError("return in a loop over range, whose body runs in each round; return behind it")
-            ends = [end.value for name in before for end in self._ends(name, outside[name])]
-            for name, found in inside.items():
-                if traced_in(outside[name]) != found:
+            ends = [end for name in before for end in self._ends(name, outside[name])]
+            for name, content in others.items():
+                if _content(outside[name]) != content:
                     raise TileError(
                         f"{name} changes in the loop; a loop carries what is assigned: {name} = [*{name}, x]"
                     )
@@ -208,13 +212,26 @@ class _Run:
         self.variables = outside
         self._replace(before, op.results)
 
+    def _check_alone(self, name: str) -> None:
+        """Raises ``TileError`` if a loop would change an element of what has another name too: it is carried by its own
+        alone."""
+        value = self.variables[name]
+        others = [other for other, same in self.variables.items() if same is value and other != name]
+        others += ["an argument"] * any(given is value for given in self.given)
+        if others:
+            kind = type(value).__name__
+            raise TileError(
+                f"elements of {name} change in the loop, and {others[0]} is the same {kind}; make it a copy before: "
+                f"{name} = {kind}({name})"
+            )
+
     def _replace(self, names: Iterable[str], values: Iterable[Value]) -> None:
         """Variables that a loop carries become others, in as many lists and tuples."""
         left = iter(values)
         for name in names:
             self.variables[name] = with_traced(self.variables[name], left)
 
-    def _ends(self, name: str, before: Any) -> list[Traced]:
+    def _ends(self, name: str, before: Any) -> list[Value]:
         """What a loop carries of a variable from round to round. Raises ``TileError`` if that is something else at its
         end than before it."""
         end = self.variables[name]
@@ -223,6 +240,11 @@ class _Run:
                 f"{name} is {described(before)} before the loop and {described(end)} at its end; it must stay the same"
             )
         return traced_in(end)
+
+
+def _content(value: Any) -> tuple[Any, list[Value]]:
+    """All that a value is; of what is traced, which it is."""
+    return form_of(value), traced_in(value)
 
 
 def flat(arguments: Mapping[str, T | tuple[T, ...]]) -> Iterator[tuple[str, T]]:
