@@ -78,15 +78,16 @@ class Function:
 def saved(function: Function) -> Callable[[], None]:
     """What puts a function back to how it is now."""
     body, grid = function.body, function.grid
-    blocks = [(block, block.parameters, block.ops) for block in body.blocks()]
-    ops = [(op, op.name, list(op.operands), dict(op.attributes)) for op in body.walk()]
+    blocks = [(block, list(block.parameters), list(block.ops)) for block in body.blocks()]
+    ops = [(op, op.name, list(op.operands), dict(op.attributes), list(op.results), op.body) for op in body.walk()]
 
     def restore() -> None:
         function.body, function.grid = body, grid
         for block, parameters, inside in blocks:
-            block.parameters, block.ops = parameters, inside
-        for op, name, operands, attributes in ops:
+            block.parameters, block.ops = list(parameters), list(inside)
+        for op, name, operands, attributes, results, inner in ops:
             op.name, op.operands, op.attributes = name, list(operands), dict(attributes)
+            op.results, op.body = list(results), inner
 
     return restore
 

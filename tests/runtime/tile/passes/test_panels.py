@@ -192,6 +192,18 @@ def test_what_is_not_kept() -> None:
     assert panels(kept(product, operands(16, 32, 96), (3, 1, 1))) == []
 
 
+def test_what_no_load_brings_at_once() -> None:
+    """Runs of 64 KiB, and weights of int8 in more chunks than a load interleaves."""
+    for dtype, most in ((BF16, 32 * 1024), (INT8, 64 * 1024)):
+        long = kept(product, operands(1, most, 64, dtype), (2, 1, 1), rows=1, depth=512)
+        assert panels(long) == []
+        shorter = kept(product, operands(1, most - 512, 64, dtype), (2, 1, 1), rows=1, depth=512)
+        assert panels(shorter) == [("a", (1, most - 512))]
+    for columns, found in ((2048, [("b", (32, 2048))]), (2112, [])):
+        wide = kept(product, operands(48, 32, columns, INT8), (columns // 64, 3, 1), columns=64)
+        assert panels(wide) == found
+
+
 def heads() -> dict[str, Any]:
     return {"a": values(2, 41, 96), "b": values(2, 96, 64), "c": np.zeros((2, 41, 64), np.float32)}
 
@@ -245,6 +257,8 @@ KERNELS: dict[str, Any] = {
     "all of int8": (product, operands(41, 130, 90, INT8), (3, 3, 1), {}),
     "one loop": (product, operands(13, 100, 30), (1, 1, 1), {"depth": 16}),
     "two loops": (taps, lines(), (5, 1, 1), {}),
+    "as long as a load": (product, operands(1, 65280, 40, INT8), (2, 1, 1), {"rows": 1, "depth": 256}),
+    "as wide as a load": (product, operands(48, 32, 2048, INT8), (32, 3, 1), {"columns": 64}),
     "turned": (
         turned,
         {"a": values(100, 16), "b": values(90, 100), "c": np.zeros((16, 90), np.float32)},

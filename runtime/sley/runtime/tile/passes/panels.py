@@ -14,11 +14,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
-from sley.runtime.tile.ir import Block, Function, Op, Value, tile_type, uses
+from sley.abi.instructions import INTERLEAVE_CHUNKS
+from sley.abi.parameters import PARAMS, Param
+from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type, uses
 from sley.runtime.tile.operations import INDEX_OPS, STORES
 from sley.runtime.tile.passes.dependences import index_dependences
 from sley.runtime.tile.passes.invariants import writes
 from sley.runtime.tile.passes.placement import row_elements, weight_pairs
+from sley.runtime.tile.passes.products import interleaved
+from sley.runtime.tile.passes.regions import transposed
 from sley.runtime.tile.types import INDEX, TileType
 
 
@@ -58,6 +62,7 @@ class _Panels:
         self._users = uses(function.body)
         self._makers = {result: op for op in function.body.walk() for result in op.results}
         self._depends = index_dependences(function)
+        self._weights = interleaved(function)
 
     def take(self, block: Block, around: Sequence[Op], inner: Op) -> Taken:
         """Takes loads out of the inner loop, which is in a block."""
@@ -72,10 +77,8 @@ class _Panels:
         parts = dict[Op, Op]()
         for op, axis in found:
             places = [self._copied(index, inner, known, front) for index in op.operands[1:]]
-            shape = op.attributes["shape"]
-            whole = (shape[0] * count, shape[1]) if axis == 0 else (shape[0], shape[1] * count)
-            panel = Value(TileType(tile_type(op.result).dtype, whole))
-            attributes = {**op.attributes, "shape": whole}
+            shape, panel = op.attributes["shape"], Value(_whole(op, axis, count))
+            attributes = {**op.attributes, "shape": tile_shape(panel)}
             front.append(Op("load", [op.operands[0], *places], attributes, [panel], line=op.line))
             parts[op] = Op("part", [panel, number], {"axis": axis, "shape": shape}, [op.result], line=op.line)
         inner.body.ops = [parts.get(op, op) for op in inner.body.ops]
@@ -107,10 +110,22 @@ class _Panels:
             return None
         if not around and (axis == 0 or not self._shorter(op, inner)):
             return None
+        if not self._is_one_load(op, _whole(op, axis, inner.attributes["count"])):
+            return None
         if axis == 1:
             return axis if shape[1] % row_elements(dtype, self._config) == 0 else None
         fits = shape[0] % weight_pairs(tile_type(op.result), self._config) == 0
         return axis if fits and self._for_products(users) else None
+
+    def _is_one_load(self, op: Op, whole: TileType) -> bool:
+        """Whether Load takes runs that are so long. Columns that it transposes, it takes piece by piece."""
+        if transposed(op):
+            return True
+        most = (1 << PARAMS[Param.RUN_BYTES].width) - 1
+        if op.result in self._weights and weight_pairs(whole, self._config) > 1:
+            most = min(most, INTERLEAVE_CHUNKS * self._config.row_bytes)
+        short: bool = whole.shape[1] * whole.dtype.bytes <= most
+        return short
 
     def _shorter(self, op: Op, inner: Op) -> bool:
         """Whether rows of all pieces take the bus much less time than pieces of rows, each of which is a run."""
@@ -157,6 +172,12 @@ class _Panels:
         known[index] = Value(INDEX)
         front.append(Op(maker.name, operands, dict(maker.attributes), [known[index]], line=maker.line))
         return known[index]
+
+
+def _whole(op: Op, axis: int, count: int) -> TileType:
+    """The type of a panel of so many pieces that a load brings."""
+    rows, columns = op.attributes["shape"]
+    return TileType(tile_type(op.result).dtype, (rows * count, columns) if axis == 0 else (rows, columns * count))
 
 
 def _numbered(loop: Op) -> Value:
