@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from math import inf
@@ -104,6 +105,19 @@ def apart(a: Any, b: Any, c: Any) -> None:
     for k in range(0, a.shape[1], 64):
         total = tile.dot(tile.load(a, (0, k), (16, 32)), tile.load(b, (k, column), (32, 32)), total)
     tile.store(c, (0, column), total)
+
+
+@tile.kernel
+def two_products(a: Any, b: Any, c: Any, d: Any) -> None:
+    """A panel for each product of a block, one behind the other."""
+    row = tile.block_id() * 16
+    for source, half in ((a, 0), (c, 64)):
+        for column in range(0, 64, 32):
+            total = tile.zeros((16, 32), tile.sums_of(a.dtype))
+            for k in range(0, a.shape[1], 64):
+                pieces = tile.load(source, (row, k), (16, 64)), tile.load(b, (k, column), (64, 32))
+                total = tile.dot(*pieces, total)
+            tile.store(d, (row, half + column), total)
 
 
 @tile.kernel
@@ -322,6 +336,36 @@ def test_random_products_on_random_chips(tmp_path: Path, seed: int) -> None:
             arrays = operands(m, k, wide, dtype)
             with suppress(RoomError):
                 agree(device, partial(product.function, types_of(arrays), constants, grid), arrays)
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize("buffer", [1, 2, 4])
+@pytest.mark.parametrize("dtype", [BF16, INT8], ids=str)
+def test_panels_in_one_place(tmp_path: Path, dtype: Any, buffer: int) -> None:
+    """Where there is no room for both, one comes behind the other."""
+    arrays = {
+        "a": values(48, 1024, dtype=dtype),
+        "b": values(1024, 64, dtype=dtype),
+        "c": values(48, 1024, dtype=dtype),
+    }
+    arrays["d"] = np.zeros((48, 128), np.int32 if dtype == INT8 else np.float32)
+    chip = replace(BASE, name="small", scratchpad_rows=2048 if dtype == BF16 else 1024)
+    made = prepare(two_products.function(types_of(arrays), {}, (3, 1, 1)), chip, tile.Schedule(buffer=buffer))
+    places = {made.placement.of[part] for part in made.placement.parts}
+    assert (made.keep, len(made.placement.parts), len(places)) == (Keep.PANELS, 2, 1)
+    path = tmp_path / "small.json"
+    path.write_text(chip.to_json())
+    with Device.open(f"model:{path}?memory=4M") as device:
+        kernel_agrees(device, two_products, arrays, (3, 1, 1), tile.Schedule(buffer=buffer))
+
+
+@pytest.mark.usefixtures("always")
+@pytest.mark.parametrize(
+    "words", [{"split": {"k": 2}}, {"unroll": {"k": 2}}, {"buffer": 1}, {"prefetch": False}], ids=str
+)
+def test_panels_of_loops_that_a_schedule_changes(base: Device, words: dict[str, Any]) -> None:
+    for dtype in (BF16, INT8):
+        kernel_agrees(base, product, operands(41, 128, 90, dtype), (3, 3, 1), tile.Schedule(**words))
 
 
 def prepared(arrays: dict[str, Any], grid: Any, schedule: tile.Schedule, config: ChipConfig = BASE) -> Prepared:

@@ -66,7 +66,7 @@ def _loop(op: Op, block: Block, function: Function) -> None:
         if isinstance(operand.type, TileType):
             _alone(op, number, block, function)
     for number, parameter in enumerate(body.parameters[1:]):
-        begin, user = _begin(body, ends.operands[number])
+        (*_, begin), user = _back(body, ends.operands[number])
         if begin not in body.parameters or begin is parameter or not isinstance(begin.type, TileType):
             continue
         copy = copied(begin, op.line, function)  # else it would be made in the place of another one that is carried
@@ -85,36 +85,31 @@ def _loop(op: Op, block: Block, function: Function) -> None:
             ends.operands[number] = copy.result
 
 
-def _begin(body: Block, value: Value) -> tuple[Value, Op | None]:
-    """What a value begins with that products and loops of a body make, in its place; and the first of these."""
-    first = None
-    while (number := _maker(body, value)) is not None and body.ops[number].name in ("dot", "for"):
+def _back(body: Block, value: Value) -> tuple[list[Value], Op | None]:
+    """A value, and what products and loops of a body begin with that make it in one place, the first one last; and the
+    first of these operations."""
+    values, first = [value], None
+    while (number := _maker(body, values[-1])) is not None and body.ops[number].name in ("dot", "for"):
         first = body.ops[number]
-        value = first.operands[2] if first.name == "dot" else first.operands[first.results.index(value)]
-    return value, first
+        values.append(first.operands[2] if first.name == "dot" else first.operands[first.results.index(values[-1])])
+    return values, first
 
 
 def _in_place(body: Block, parameter: Value, end: Value, function: Function) -> bool:
     """Whether the operation that makes what is yielded can write it over what was carried."""
     used = uses(function.body)
-    if len(used[end]) > 1:
+    values, _ = _back(body, end)
+    if any(len(used[value]) > 1 for value in values):
         return False
-    maker = _maker(body, end)
-    while maker is not None and body.ops[maker].name in ("dot", "for"):
-        op = body.ops[maker]  # whose results are in the place of what it begins with
-        end = op.operands[2] if op.name == "dot" else op.operands[op.results.index(end)]
-        if len(used[end]) > 1:
-            return False
-        if end is parameter:
-            return True
-        maker = _maker(body, end)
-    if maker is None or body.ops[maker].name != "chain" or len(used[end]) > 1:
+    if values[-1] is parameter:
+        return True
+    maker = _maker(body, values[-1])
+    if maker is None or body.ops[maker].name != "chain":
         return False
-    op = body.ops[maker]
+    op, later = body.ops[maker], body.ops[maker + 1 :]
     whole = all(tile_shape(operand) == tile_shape(op.result) for operand in op.operands if operand is parameter)
-    later = body.ops[maker + 1 :]
-    needed = (_begin(body, operand)[0] for user in later for operand in user.operands)
-    return whole and parameter not in needed and all(user.body is None for user in later)
+    needed = any(parameter in _back(body, operand)[0] for user in later for operand in user.operands)
+    return whole and not needed and all(user.body is None for user in later)
 
 
 def _maker(body: Block, value: Value) -> int | None:

@@ -124,13 +124,12 @@ class _Panels:
         most = (1 << PARAMS[Param.RUN_BYTES].width) - 1
         if op.result in self._weights and weight_pairs(whole, self._config) > 1:
             most = min(most, INTERLEAVE_CHUNKS * self._config.row_bytes)
-        short: bool = whole.shape[1] * whole.dtype.bytes <= most
-        return short
+        return whole.shape[1] * whole.dtype.bytes <= most
 
     def _shorter(self, op: Op, inner: Op) -> bool:
         """Whether rows of all pieces take the bus much less time than pieces of rows, each of which is a run."""
-        bus, (_, columns) = self._config.bus_bytes, op.attributes["shape"]
-        bytes, count = columns * tile_type(op.result).dtype.bytes, inner.attributes["count"]
+        bus, count, tile = self._config.bus_bytes, int(inner.attributes["count"]), tile_type(op.result)
+        bytes = tile.shape[1] * tile.dtype.bytes
         return -(-bytes * count // bus) + 1 < SHORTER * count * (-(-bytes // bus) + 1)
 
     def _for_products(self, users: Sequence[Op]) -> bool:
