@@ -84,7 +84,7 @@ def test_the_order_is_that_of_all_prices(device: Device, monkeypatch: pytest.Mon
 def test_of_equal_ones_the_first(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     problem = products(device, 200, 384, 33, np.int8)
     monkeypatch.setattr(build, "least", lambda function, config: 7)
-    monkeypatch.setattr(build, "prepare", lambda *args, **kwargs: SimpleNamespace(cycles=7))
+    monkeypatch.setattr(build, "prepare", lambda *args, **kwargs: SimpleNamespace(price=SimpleNamespace(cycles=7)))
     tried = problem.candidates()
     numbers = [build.numbered(tried, candidate) for candidate in problem.ranked()]
     assert numbers == sorted(numbers)

@@ -203,7 +203,7 @@ def twice(x: Any, out: Any) -> None:
             r"elements of totals change in the loop, and same is the same list; make it a copy before: totals =",
         ),
         (of_the_caller, r"elements of totals change in the loop, and an argument is the same list"),
-        (other_array, r"source is \(.*\) before the loop and \(.*\) at its end; it must stay the same"),
+        (other_array, r"source is \(x\) before the loop and \(out\) at its end; it must stay the same"),
         (decides, r"whether Tile is true is not known when a kernel is compiled; use tile.where"),
         (returns_early, "return in a loop over range, whose body runs in each round; return behind it"),
         (waits, r"while is no statement of a kernel"),

@@ -46,9 +46,9 @@ def form_of(value: Any) -> Any:
 
 
 def described(value: Any) -> str:
-    """For an error: types of what is traced."""
+    """For an error: types of what is traced, names of arrays."""
     if isinstance(value, Traced):
-        return str(value.value.type)
+        return str(value.value.type) if _carried(value) else value.value.name
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key!r}: {described(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list | tuple):
