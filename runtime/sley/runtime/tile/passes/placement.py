@@ -283,9 +283,7 @@ def _block(block: Block, loop: Op | None, config: ChipConfig, placement: Placeme
                 for before, end in zip(op.operands, ends, strict=True)
                 if isinstance(before.type, TileType)
             }
-            for inner in reversed(
-                op.body.ops
-            ):  # sums are where the result is that the loop carries, from the last back
+            for inner in reversed(op.body.ops):  # sums are where the result is, from what the loop carries back
                 if inner.name == "dot" and inner.result in of:
                     of.setdefault(inner.operands[2], of[inner.result])
             _block(op.body, op, config, placement, reuse)
