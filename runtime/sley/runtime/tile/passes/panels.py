@@ -116,7 +116,8 @@ class _Panels:
         """Whether rows of all pieces take the bus much less time than pieces of rows, each of which is a run."""
         bus, (_, columns) = self._config.bus_bytes, op.attributes["shape"]
         bytes, count = columns * tile_type(op.result).dtype.bytes, inner.attributes["count"]
-        return -(-bytes * count // bus) + 1 < SHORTER * count * (-(-bytes // bus) + 1)
+        whole: int = -(-bytes * count // bus) + 1
+        return whole < SHORTER * count * (-(-bytes // bus) + 1)
 
     def _for_products(self, users: Sequence[Op]) -> bool:
         """Whether they are products, or parts for products."""
