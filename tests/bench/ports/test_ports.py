@@ -7,7 +7,7 @@ from sley.sim.engines.options import default_engine
 from sley.sim.memory.dram import DramTiming
 
 pytestmark = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
-WORKS = {work.name.split()[0]: work for work in workloads(128)}
+WORKS = {work.name.split()[0]: work for work in workloads(256)}
 
 
 def test_the_parts_are_the_chip() -> None:

@@ -115,9 +115,9 @@ class _Panels:
     def _shorter(self, op: Op, inner: Op) -> bool:
         """Whether rows of all pieces take the bus much less time than pieces of rows, each of which is a run."""
         bus, (_, columns) = self._config.bus_bytes, op.attributes["shape"]
-        bytes, count = columns * tile_type(op.result).dtype.bytes, inner.attributes["count"]
-        whole: int = -(-bytes * count // bus) + 1
-        return whole < SHORTER * count * (-(-bytes // bus) + 1)
+        bytes, count = columns * tile_type(op.result).dtype.bytes, int(inner.attributes["count"])
+        pieces = count * (-(-bytes // bus) + 1)
+        return bool(-(-bytes * count // bus) + 1 < SHORTER * pieces)
 
     def _for_products(self, users: Sequence[Op]) -> bool:
         """Whether they are products, or parts for products."""
