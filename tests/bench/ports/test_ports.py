@@ -7,7 +7,7 @@ from sley.sim.engines.options import default_engine
 from sley.sim.memory.dram import DramTiming
 
 pytestmark = pytest.mark.skipif(default_engine() != "fast", reason="no C compiler")
-WORKS = {work.name.split()[0]: work for work in workloads(128)}
+WORKS = {size: {work.name.split()[0]: work for work in workloads(size)} for size in (128, 256)}
 
 
 def test_the_parts_are_the_chip() -> None:
@@ -18,11 +18,13 @@ def test_the_parts_are_the_chip() -> None:
 
 @pytest.mark.slow
 def test_who_gains() -> None:
-    found = {name: [cycles(c, WORKS[name], n, DramTiming()) for n, c in PARTS.items()] for name in ("sum", "product")}
-    one, two, four = found["sum"]
+    def found(size: int, name: str, bandwidth: int = 0) -> list[int]:
+        return [cycles(c, WORKS[size][name], n, DramTiming(bandwidth=bandwidth)) for n, c in PARTS.items()]
+
+    one, two, four = found(256, "sum")
     assert 1.6 < one / two <= 2.05
     assert one / four > 2.5
-    one, two, _ = found["product"]
+    one, two, _ = found(128, "product")
     assert one / two < 1.5
-    narrow = [cycles(config, WORKS["product"], n, DramTiming(bandwidth=8)) for n, config in PARTS.items()]
+    narrow = found(128, "product", bandwidth=8)
     assert narrow[0] / narrow[1] > one / two

@@ -74,6 +74,7 @@ __all__ = [
     "minimum",
     "normal_cdf",
     "open_program",
+    "part",
     "reciprocal",
     "relu",
     "round",
@@ -206,6 +207,16 @@ def broadcast_to(x: Tile, shape: Sequence[int]) -> Tile:
         return computed(x)
     wide = computed(x)
     return Tile(trace().emit("binary", [wide.value, full(shape, 0, wide.dtype).value], kind="or")[0])
+
+
+def part(x: Tile, number: Index | int, shape: Sequence[int]) -> Tile:
+    """One of the equal parts of ``shape`` that a tile has along its rows or along its columns, by its number from 0 on.
+    It is where the tile is, so it costs nothing. Columns of a part are a multiple of N, of int8 of all that a row of
+    the scratchpad has; a part of rows is an operand of ``dot``."""
+    if tuple(shape) == x.shape:
+        return x
+    axis = int(shape[0] == x.shape[0])
+    return Tile(trace().emit("part", [x.value, as_index(number).value], axis=axis, shape=tuple(shape))[0])
 
 
 def dot(a: Tile, b: Tile, sums: Tile | None = None) -> Tile:

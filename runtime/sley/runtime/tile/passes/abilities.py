@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
-from sley.runtime.tile.ir import Function, Op
+from sley.runtime.tile.ir import Function, Op, Value, tile_type, uses
 from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.passes.placement import row_elements, weight_pairs
 from sley.runtime.tile.types import TileType
 
 CHAINED = ("fold", "reduce", "join", "iota", "transpose", "spread")
@@ -14,10 +17,25 @@ LISTED = ("gather", "scatter")
 
 def check_abilities(function: Function, config: ChipConfig) -> None:
     """Raises ``TileError`` with the line of the first operation that the chip does not have."""
+    users = uses(function.body)
     for op in function.body.walk():
-        problem = _problem(op, config)
+        problem = _of_part(op, users, config) if op.name == "part" else _problem(op, config)
         if problem:
             raise TileError(f"line {op.line}: {problem}")
+
+
+def _of_part(op: Op, users: Mapping[Value, Sequence[Op]], config: ChipConfig) -> str | None:
+    type, axis = tile_type(op.result), op.attributes["axis"]
+    multiple = row_elements(type.dtype, config) if axis == 1 else weight_pairs(type, config)
+    if type.shape[axis] % multiple:
+        what = "columns" if axis == 1 else "rows of int8"
+        return f"a part of {type.shape[axis]} {what}; it has a multiple of {multiple} on the chip {config.name}"
+    others = [user for user in users.get(op.result, []) if axis == 0 and user.name not in ("dot", "part")]
+    if others or any(user.name == "dot" and op.result is user.operands[2] for user in users.get(op.result, [])):
+        return (
+            "a part of rows is an operand of dot alone, and no part is what its sums begin with; load it for the others"
+        )
+    return None
 
 
 def _problem(op: Op, config: ChipConfig) -> str | None:

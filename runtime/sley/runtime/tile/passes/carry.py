@@ -51,7 +51,7 @@ def _block(block: Block, function: Function) -> None:
 def _alone(op: Op, number: int, block: Block, function: Function) -> None:
     """Operand ``number`` is used by this operation alone, and made in the block around it."""
     value = op.operands[number]
-    made_here = any(value in other.results for other in block.ops) or value in block.parameters
+    made_here = any(value in other.results and other.name != "part" for other in block.ops) or value in block.parameters
     if made_here and len(uses(function.body)[value]) == 1 and op.operands.count(value) == 1:
         return
     copy = copied(value, op.line, function)

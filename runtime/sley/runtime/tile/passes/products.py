@@ -27,7 +27,7 @@ def ragged(function: Function, config: ChipConfig) -> frozenset[Value]:
             continue
         maker = makers.get(_wholes(a, makers)[-1])
         if maker is not None and maker.name == "chain":
-            found.add(a)
+            found.update(_wholes(a, makers))
         elif maker is None or maker.name not in LOADS or maker.attributes["fill"] != 0:
             raise TileError(
                 f"line {op.line}: dot with a first tile of {rows} x {depth} that is carried by a loop, or filled with "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sley.runtime.tile.ir import Block, Function, Value
+from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape
 from sley.runtime.tile.operations import INDEX_OPS, LOADS, STORES, TileError
 from sley.runtime.tile.types import ArrayType
 
@@ -37,8 +37,10 @@ def _block(function: Function, block: Block, found: dict[Value, Range]) -> None:
 
 
 def check_places(function: Function, ranges: dict[Value, Range]) -> None:
-    """Raises ``TileError`` for a load or store that may be outside of its array."""
+    """Raises ``TileError`` for a load or store that may be outside of its array, and for a part outside of its tile."""
     for op in function.body.walk():
+        if op.name == "part":
+            _check_part(op, ranges)
         if op.name not in (*LOADS, *STORES):
             continue
         array = op.operands[0]
@@ -50,3 +52,11 @@ def check_places(function: Function, ranges: dict[Value, Range]) -> None:
                     f"line {op.line}: {op.name} of {array.name} at {low} to {high} along axis {axis}, which has {size} "
                     "elements; a tile begins inside of its array: use a smaller grid, or fewer rounds"
                 )
+
+
+def _check_part(op: Op, ranges: dict[Value, Range]) -> None:
+    whole, number = op.operands
+    axis, (low, high) = op.attributes["axis"], ranges[number]
+    count = tile_shape(whole)[axis] // op.attributes["shape"][axis]
+    if low < 0 or high >= count:
+        raise TileError(f"line {op.line}: part {low} to {high} of a tile that has 0 to {count - 1}")

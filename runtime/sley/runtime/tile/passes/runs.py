@@ -98,8 +98,9 @@ def _widened(op: Op, block: Block, function: Function) -> None:
         return
     if as_loaded(op.operands[0], function):
         raise TileError(
-            f"line {op.line}: a transpose of bf16 that a loop carries as it was loaded: subnormals would become 0 on "
-            "their way through the vector unit; load it along the other axes, or make it fp32 first: x.to(np.float32).T"
+            f"line {op.line}: a transpose of bf16 that was loaded, and that a loop carries or is a part: subnormals "
+            "would become 0 on their way through the vector unit; load it along the other axes, or make it fp32 first: "
+            "x.to(np.float32).T"
         )
     place = block.ops.index(op)
     before = _added(block, place, "cast", [op.operands[0]], op.line, dtype=wide(dtype))

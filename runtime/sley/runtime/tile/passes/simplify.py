@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from sley.abi.types import ElementType
-from sley.runtime.tile.ir import Block, Function, Op, Value, uses
+from sley.runtime.tile.ir import Attribute, Block, Function, Op, Value, uses
 from sley.runtime.tile.operations import INDEX_OPS, STORES
 
 
 def simplify(function: Function) -> None:
     """Runs the pass, in place."""
     known: dict[Value, int] = {}
+    filled: dict[Value, dict[str, Attribute]] = {}
     for op in function.body.walk():
         if op.name in INDEX_OPS and all(operand in known for operand in op.operands):
             a, b = (known[operand] for operand in op.operands)
@@ -21,6 +22,14 @@ def simplify(function: Function) -> None:
                 [],
                 {"value": value, "dtype": ElementType.INT32, "shape": (1, 1)},
             )
+        if op.name == "part" and op.operands[0] in filled:
+            op.name, op.operands, op.attributes = (
+                "full",
+                [],
+                {**filled[op.operands[0]], "shape": op.attributes["shape"]},
+            )
+        if op.name == "full":
+            filled[op.result] = op.attributes
         if op.name == "const":
             known[op.result] = op.attributes["value"]
     drop_unused(function)

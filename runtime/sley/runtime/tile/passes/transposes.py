@@ -94,6 +94,11 @@ class _Moves:
         block.ops[place:place] = [turned, made]
         self.found[op.result] = made.result
 
+    def _for_products(self, value: Value) -> bool:
+        """Whether transposes of a value are operands of products alone, as parts of rows are."""
+        turned = [op for op in self.users[value] if op.name == "transpose"]
+        return bool(turned) and all(user.name == "dot" for op in turned for user in self.users.get(op.result, []))
+
     def _make(self, op: Op, block: Block) -> Value | None:
         attributes, operands = dict(op.attributes), op.operands
         if op.name == "transpose":
@@ -108,6 +113,15 @@ class _Moves:
                 attributes["along"] = 1 - attributes["along"]
             if op.name == "iota":
                 attributes["axis"] = 1 - attributes["axis"]
+        elif op.name == "part":
+            whole = self.transposed(operands[0]) if attributes["axis"] == 0 or self._for_products(op.result) else None
+            if whole is None:
+                return None
+            attributes |= {"axis": 1 - attributes["axis"], "shape": attributes["shape"][::-1]}
+            made = Op(op.name, [whole, operands[1]], attributes, line=op.line)
+            made.results = [Value(type) for type in result_types(made)]
+            block.ops.insert(block.ops.index(op) + 1, made)
+            return made.result
         elif op.name == "dot" and len(self.users[op.result]) == 1:
             operands = [operands[1], operands[0], operands[2]]
         elif op.name not in ELEMENTWISE:
