@@ -168,6 +168,19 @@ def other_array(x: Any, out: Any) -> None:
 
 
 @tile.kernel
+def long_rows(x: Any, out: Any) -> None:
+    """Rows of more bytes than a run of Load has."""
+    wide = tile.load(x, 0, (1, 1 << 15), axes=(None, 0))
+    tile.store(out, (0, 0), (tile.part(wide, 0, (1, 16)) * 2.0).to(out.dtype))
+
+
+@tile.kernel
+def wide_weights(x: Any, w: Any, out: Any) -> None:
+    """Weights of int8 of more chunks than Load interleaves."""
+    tile.store(out, (0, 0), tile.dot(tile.load(x, (0, 0), (8, 32)), tile.load(w, (0, 0), (32, 2080))))
+
+
+@tile.kernel
 def same_axis(x: Any, out: Any) -> None:
     tile.store(out, (0, 0), tile.load(x, (0, 0), (2, 8), axes=(1, -1)))
 
@@ -221,6 +234,17 @@ def test_kernels(base: Device, kernel: tile.Kernel, message: str) -> None:
         kernel[3](x, out)
     kernels.add[1, 2](x, base.zeros((16, 64), BF16), out)
     base.synchronize()
+
+
+def test_runs_that_are_too_long(base: Device) -> None:
+    x, out = base.zeros((1 << 15,), BF16), base.zeros((1, 16), BF16)
+    with pytest.raises(
+        tile.TileError, match="load of rows of 65,536 bytes; a tile can have 65,535: take fewer columns"
+    ):
+        long_rows[1](x, out)
+    x, w, sums = base.zeros((8, 32), np.int8), base.zeros((32, 2080), np.int8), base.zeros((8, 2080), np.int32)
+    with pytest.raises(tile.TileError, match="load of rows of 2,080 bytes; weights of int8 can have 2,048"):
+        wide_weights[1](x, w, sums)
 
 
 def test_launches(base: Device) -> None:

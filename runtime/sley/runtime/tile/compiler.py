@@ -178,8 +178,11 @@ class Prepared:
                 return less
         for keep in reversed(Keep):
             if keep < self.keep and _keeps(self.function, self.config, keep, self.before):
-                ranges = index_ranges(self.function)
-                return replace(self, keep=keep, ranges=ranges)._placed(self.slots)
+                changed = replace(self, keep=keep, ranges=index_ranges(self.function), form=saved(self.function))
+                less = changed._placed(self.slots)
+                if less is not None:
+                    return less
+        self.form()
         return self._placed(self.slots // 2)
 
     def _placed(self, slots: int) -> Prepared | None:

@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from sley.abi.config import ChipConfig
 from sley.abi.types import ElementType
 from sley.runtime.tile.ir import Function, Op, Value, tile_type, uses
-from sley.runtime.tile.operations import TileError
+from sley.runtime.tile.operations import LOADS, STORES, TileError
 from sley.runtime.tile.passes.placement import row_elements, weight_pairs
+from sley.runtime.tile.passes.products import interleaved
+from sley.runtime.tile.passes.regions import array_of, longest_run, shape_of
 from sley.runtime.tile.types import TileType
 
 CHAINED = ("fold", "reduce", "join", "iota", "transpose", "spread")
@@ -17,9 +19,11 @@ LISTED = ("gather", "scatter")
 
 def check_abilities(function: Function, config: ChipConfig) -> None:
     """Raises ``TileError`` with the line of the first operation that the chip does not have."""
-    users = uses(function.body)
+    users, weights = uses(function.body), interleaved(function)
     for op in function.body.walk():
         problem = _of_part(op, users, config) if op.name == "part" else _problem(op, config)
+        if problem is None and op.name in (*LOADS, *STORES):
+            problem = _of_run(op, any(result in weights for result in op.results), config)
         if problem:
             raise TileError(f"line {op.line}: {problem}")
 
@@ -35,6 +39,16 @@ def _of_part(op: Op, users: Mapping[Value, Sequence[Op]], config: ChipConfig) ->
         return (
             "a part of rows is an operand of dot alone, and no part is what its sums begin with; load it for the others"
         )
+    return None
+
+
+def _of_run(op: Op, weights: bool, config: ChipConfig) -> str | None:
+    axis, most, array = op.attributes["axes"][1], longest_run(op, weights, config), array_of(op)
+    columns = shape_of(op)[1] if axis is None else min(shape_of(op)[1], array.shape[axis])
+    bytes = columns * array.dtype.bytes
+    if most is not None and bytes > most:
+        kind = "weights of int8" if weights else "a tile"
+        return f"{op.name} of rows of {bytes:,} bytes; {kind} can have {most:,}: take fewer columns at a time"
     return None
 
 

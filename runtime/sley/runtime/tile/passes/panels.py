@@ -14,15 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sley.abi.config import ChipConfig
-from sley.abi.instructions import INTERLEAVE_CHUNKS
-from sley.abi.parameters import PARAMS, Param
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_shape, tile_type, uses
 from sley.runtime.tile.operations import INDEX_OPS, STORES
 from sley.runtime.tile.passes.dependences import index_dependences
 from sley.runtime.tile.passes.invariants import writes
 from sley.runtime.tile.passes.placement import row_elements, weight_pairs
 from sley.runtime.tile.passes.products import interleaved
-from sley.runtime.tile.passes.regions import transposed
+from sley.runtime.tile.passes.regions import longest_run
 from sley.runtime.tile.types import INDEX, TileType
 
 
@@ -118,13 +116,9 @@ class _Panels:
         return axis if fits and self._for_products(users) else None
 
     def _is_one_load(self, op: Op, whole: TileType) -> bool:
-        """Whether Load takes runs that are so long. Columns that it transposes, it takes piece by piece."""
-        if transposed(op):
-            return True
-        most = (1 << PARAMS[Param.RUN_BYTES].width) - 1
-        if op.result in self._weights and weight_pairs(whole, self._config) > 1:
-            most = min(most, INTERLEAVE_CHUNKS * self._config.row_bytes)
-        return whole.shape[1] * whole.dtype.bytes <= most
+        """Whether Load takes runs that are so long."""
+        most = longest_run(op, op.result in self._weights, self._config)
+        return most is None or whole.shape[1] * whole.dtype.bytes <= most
 
     def _shorter(self, op: Op, inner: Op) -> bool:
         """Whether rows of all pieces take the bus much less time than pieces of rows, each of which is a run."""

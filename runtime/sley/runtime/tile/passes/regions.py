@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from sley.abi.config import ChipConfig
+from sley.abi.instructions import INTERLEAVE_CHUNKS
+from sley.abi.parameters import PARAMS, Param
 from sley.runtime.tile.ir import Op, tile_shape
 from sley.runtime.tile.operations import LOADS
 from sley.runtime.tile.passes.chains import in_scratchpad
@@ -40,3 +43,13 @@ def transposed(op: Op) -> bool:
     if op.name not in LOADS or not in_scratchpad(array_of(op).dtype):
         return False
     return op.attributes.get("along") == 1 or "everywhere" in op.attributes or (op.name == "load" and not in_rows(op))
+
+
+def longest_run(op: Op, weights: bool, config: ChipConfig) -> int | None:
+    """Bytes of a row that Load or Store takes as one run; none where Load transposes, and takes columns in pieces.
+    ``weights``: whether Load interleaves the tile, which is so of int8 where a lane holds two."""
+    if transposed(op):
+        return None
+    most: int = (1 << PARAMS[Param.RUN_BYTES].width) - 1
+    together = weights and config.row_bytes > config.array
+    return min(most, INTERLEAVE_CHUNKS * config.row_bytes) if together else most
