@@ -9,8 +9,8 @@ import numpy as np
 from random_tiles import BF16, FP32, INT8, INT32, type_of, values_of
 
 from sley.runtime.tile import language as tile
-from sley.runtime.tile.compiler import SCHEDULED
 from sley.runtime.tile.ir import Block, Function, Op, Value
+from sley.runtime.tile.lowering import SCHEDULED
 from sley.runtime.tile.operations import TileError, result_types
 from sley.runtime.tile.passes.loops import name_of
 from sley.runtime.tile.schedule import Schedule

@@ -9,8 +9,8 @@ from tile_agreement import kernel_agrees, types_of
 
 from sley.abi.types import ElementType
 from sley.runtime import Device, tile
-from sley.runtime.tile.compiler import lower
 from sley.runtime.tile.ir import tile_type
+from sley.runtime.tile.lowering import lower
 from sley.sim.engines.options import default_engine
 
 BF16, FP32, INT32, INT8 = (np.dtype(t) for t in (ml_dtypes.bfloat16, np.float32, np.int32, np.int8))

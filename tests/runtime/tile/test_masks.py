@@ -168,7 +168,7 @@ def test_masks_cost_no_instruction(base: Device) -> None:
     """A causal mask is a stage of the chain that there is anyway."""
     from tile_agreement import types_of
 
-    from sley.runtime.tile.compiler import lower
+    from sley.runtime.tile.lowering import lower
 
     x = np.zeros((64, 64), BF16)
     function = causal.function(types_of({"x": x, "out": x}), {"rows": 32, "columns": 32, "fill": -1.0}, (2, 2, 1))

@@ -14,7 +14,7 @@ from page_code import page_blocks
 from tile_agreement import Arrays, kernel_agrees, types_of
 
 from sley.runtime import Device, tile
-from sley.runtime.tile.compiler import DUMP, SCHEDULED, lower
+from sley.runtime.tile.lowering import DUMP, SCHEDULED, lower
 from sley.runtime.tile.programs import key_of
 
 WORDS: dict[str, Any] = {

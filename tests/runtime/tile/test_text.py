@@ -8,8 +8,8 @@ import pytest
 from tile_agreement import interpreted, kernel_agrees, types_of
 
 from sley.runtime import Device, tile
-from sley.runtime.tile.compiler import DUMP, PASSES, lower
 from sley.runtime.tile.ir import Function
+from sley.runtime.tile.lowering import DUMP, PASSES, lower
 from sley.runtime.tile.text import parse, printed
 
 TEXT = """sley.tile 1

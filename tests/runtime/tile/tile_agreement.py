@@ -8,10 +8,11 @@ from sley.runtime import Device
 from sley.runtime.device.buffer import Buffer
 from sley.runtime.device.types import element_type
 from sley.runtime.tile.check.checker import check
-from sley.runtime.tile.compiler import compile_function, lower
+from sley.runtime.tile.compiler import compile_function
 from sley.runtime.tile.interpreter import interpret
 from sley.runtime.tile.ir import Function
 from sley.runtime.tile.kernel import Kernel
+from sley.runtime.tile.lowering import lower
 from sley.runtime.tile.schedule import AUTOMATIC, Schedule
 from sley.runtime.tile.text import parse, printed
 from sley.runtime.tile.types import ArrayType

@@ -19,8 +19,8 @@ from sley.abi.config import preset
 from sley.abi.types import ElementType
 from sley.bench.tile.decisions import ahead_of, places_of, waits_of
 from sley.runtime import tile
-from sley.runtime.tile.compiler import PASSES, SCHEDULED, lower
 from sley.runtime.tile.ir import Function
+from sley.runtime.tile.lowering import PASSES, SCHEDULED, lower
 from sley.runtime.tile.passes import ahead, order, placement
 from sley.runtime.tile.passes.blocks import along_longest, loop_over_blocks
 from sley.runtime.tile.passes.gangs import gang

@@ -8,7 +8,7 @@ import pytest
 from tile_agreement import kernel_agrees, types_of
 
 from sley.runtime import Device, tile
-from sley.runtime.tile.compiler import lower
+from sley.runtime.tile.lowering import lower
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 

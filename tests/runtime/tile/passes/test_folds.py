@@ -8,7 +8,7 @@ import pytest
 from tile_agreement import Arrays, kernel_agrees, types_of
 
 from sley.runtime import Device, tile
-from sley.runtime.tile.compiler import lower
+from sley.runtime.tile.lowering import lower
 
 BF16 = ml_dtypes.bfloat16
 SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1e-39, -1e-39, 3e38, -3e38]

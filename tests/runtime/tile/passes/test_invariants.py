@@ -11,8 +11,8 @@ from sley.abi.config import ChipConfig, preset
 from sley.abi.counters import CounterGroup, Traffic
 from sley.abi.types import ElementType
 from sley.runtime import Device, tile
-from sley.runtime.tile.compiler import lower
 from sley.runtime.tile.ir import Block, Function
+from sley.runtime.tile.lowering import lower
 from sley.runtime.tile.passes.blocks import along_longest, loop_over_blocks
 from sley.runtime.tile.passes.invariants import hoist_invariants
 from sley.runtime.tile.passes.zeros import replace_zeros

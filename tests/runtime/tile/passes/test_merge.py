@@ -12,8 +12,8 @@ from sley.abi.vector.chains import Late, Operand
 from sley.abi.vector.operations import BinaryOp
 from sley.bench.tile.kernels import layer_norm
 from sley.runtime import Device, tile
-from sley.runtime.tile.compiler import lower
 from sley.runtime.tile.ir import Op, Value, tile_shape
+from sley.runtime.tile.lowering import lower
 from sley.runtime.tile.passes.assignment import Assigned, Step, assign, steps_of
 from sley.runtime.tile.passes.blocks import along_longest, loop_over_blocks
 from sley.runtime.tile.passes.invariants import hoist_invariants

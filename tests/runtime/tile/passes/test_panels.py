@@ -20,10 +20,11 @@ from sley.abi.config import ChipConfig, preset
 from sley.abi.counters import CounterGroup, Traffic
 from sley.runtime import Device, tile
 from sley.runtime.tile import compiler
-from sley.runtime.tile.compiler import Keep, Prepared, lower, prepare
+from sley.runtime.tile.compiler import Keep, Prepared, prepare
 from sley.runtime.tile.cost import Price
 from sley.runtime.tile.interpreter import interpret
 from sley.runtime.tile.ir import Function, saved
+from sley.runtime.tile.lowering import lower
 from sley.runtime.tile.operations import RoomError, TileError
 from sley.runtime.tile.passes.blocks import along_longest, loop_over_blocks
 from sley.runtime.tile.passes.panels import keep_panels

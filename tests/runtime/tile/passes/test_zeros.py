@@ -9,8 +9,8 @@ from kernels import matmul
 from tile_agreement import kernel_agrees, types_of
 
 from sley.runtime import Device, tile
-from sley.runtime.tile.compiler import lower
 from sley.runtime.tile.ir import Function
+from sley.runtime.tile.lowering import lower
 from sley.runtime.tile.passes.zeros import replace_zeros
 
 

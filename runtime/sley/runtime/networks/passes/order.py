@@ -28,7 +28,7 @@ from sley.runtime.networks.passes.shuffles import shuffles
 from sley.runtime.networks.passes.subgraphs import inline_subgraphs
 from sley.runtime.networks.passes.unused import leave_out_unused
 from sley.runtime.networks.registry import OWN
-from sley.runtime.tile.compiler import DUMP
+from sley.runtime.tile.lowering import DUMP
 
 Pass = Callable[[Network], Network]
 QUANTIZED: dict[str, Pass] = {
