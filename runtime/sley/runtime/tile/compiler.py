@@ -49,7 +49,8 @@ class Compiled:
 
 
 WORTH = 0.8
-"""Panels are tried where loads keep their unit for more of the time of the busiest other one."""
+"""Panels, and one core for all blocks, are tried where loads keep their unit for more of the time of the busiest other
+one."""
 
 
 class Keep(IntEnum):

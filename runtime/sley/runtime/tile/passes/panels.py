@@ -4,8 +4,10 @@ Before: in a loop in a loop, a load of an array that nothing is stored to, whose
 variable, piece behind piece along rows or columns, and not on the outer one's: an operand of a product whose sums are
 chunks of K, such as the rows of A for each block of columns. After: one load of all pieces, the panel, in front of the
 inner loop, from where it goes on as an invariant; a round takes its ``part``. Pieces of rows are for products alone,
-since others take all rows of a chunk; pieces of columns are whole rows of the scratchpad or of the accumulators. It is
-done if there is room, and if the price says that it takes fewer cycles: the first product waits for the panel.
+since others take all rows of a chunk; pieces of columns are whole rows of the scratchpad or of the accumulators. Pieces
+of several loops are a panel if a loop around them all would have it again; without a loop around, rows of A are one if
+they take the bus for less time than their pieces. It is done if there is room, and if the price says that it takes
+fewer cycles: the first product waits for the panel.
 """
 
 from __future__ import annotations
@@ -27,9 +29,7 @@ from sley.runtime.tile.types import INDEX, TileType
 def keep_panels(function: Function, config: ChipConfig, deep: bool = False) -> bool:
     """Runs the pass, in place; whether it changes anything. ``deep``: also where the loop directly around another one
     changes the place, but one around both does not: pieces of both loops are then a panel. Whether there are any."""
-    taken = [
-        _Panels(function, config, deep).take(block, around, inner) for block, around, inner in _loops(function.body, ())
-    ]
+    taken = [_Panels(function, config, deep).take(*where) for where in _loops(function.body, ())]
     return any(each.deep if deep else each.any for each in taken)
 
 
@@ -94,9 +94,9 @@ class _Panels:
         if op.name != "load" or op.operands[0] in self._stored:
             return None
         changes = self._changes(op)
-        if (around and changes.issuperset(around if self._deep else around[-1:])) or not changes.issubset(
-            (*around, inner)
-        ):
+        if around and changes.issuperset(around if self._deep else around[-1:]):
+            return None
+        if not changes.issubset((*around, inner)):
             return None
         factors = [self._factor(index, inner) for index in op.operands[1:]]
         moving = [number for number, factor in enumerate(factors) if factor != 0]
