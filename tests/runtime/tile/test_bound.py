@@ -42,7 +42,10 @@ def products(device: Device, m: int, k: int, n: int, dtype: Any) -> Problem:
 def elements(device: Device) -> Problem:
     x, out = device.zeros((100, 260), BF16), device.zeros((100, 260), BF16)
     call = kernels.add.bind((x, x, out), {"rows": tile.choice(4, 16, 32), "columns": tile.choice(64, 128)})
-    grid = lambda rows, columns: (tile.cdiv(260, columns), tile.cdiv(100, rows))  # noqa: E731
+
+    def grid(rows: int, columns: int) -> tuple[int, int]:
+        return tile.cdiv(260, columns), tile.cdiv(100, rows)
+
     return Problem(kernels.add, call.types, call.constants, grid, device.config, AUTOMATIC)
 
 

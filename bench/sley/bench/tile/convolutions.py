@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from sley.bench.tile.beside import Beside, second_runs
 from sley.bench.tile.kernels import convolution
 from sley.runtime import Device, nn, tile
 from sley.runtime.device.buffer import BF16
@@ -28,18 +28,10 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Cycles of a second run. ``equal``: whether the results of both are, of integers that every order of sums gives
-    the same."""
+class Compared(Beside):
+    """``equal``: whether the results of both are, of integers that every order of sums gives the same."""
 
-    layer: Layer
-    compiled: int
-    by_hand: int
     equal: bool
-
-    @property
-    def share(self) -> float:
-        return self.by_hand / self.compiled
 
 
 def compare(device: Device, layer: Layer) -> Compared:
@@ -52,15 +44,5 @@ def compare(device: Device, layer: Layer) -> Compared:
     flat = device.array(weights.reshape(-1, layer.outputs))
     outs = [device.empty((1, side, side, layer.outputs), BF16) for _ in range(2)]
     grid = convolution[lambda columns: (tile.cdiv(layer.outputs, columns), side, 1)]
-    compiled = _cycles(device, lambda: grid(x, flat, outs[0], taps=TAPS))
-    by_hand = _cycles(device, lambda: nn.conv2d(x, packed, out=outs[1]))
-    equal = outs[0].numpy().tobytes() == outs[1].numpy().tobytes()
-    return Compared(layer, compiled, by_hand, equal)
-
-
-def _cycles(device: Device, call: Any) -> int:
-    call()
-    with device.stream.timed() as timing:
-        call()
-    cycles: int = timing.cycles
-    return cycles
+    cycles = second_runs(device, lambda: grid(x, flat, outs[0], taps=TAPS), lambda: nn.conv2d(x, packed, out=outs[1]))
+    return Compared(*cycles, outs[0].numpy().tobytes() == outs[1].numpy().tobytes())

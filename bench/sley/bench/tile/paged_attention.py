@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from sley.bench.tile.beside import Beside, second_runs
 from sley.bench.tile.kernels import paged_attention
 from sley.runtime import Buffer, Device
 from sley.runtime.device.buffer import BF16
@@ -43,11 +44,9 @@ class Pages:
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Cycles of a second run, and the largest error against float64."""
+class Compared(Beside):
+    """``error``: the largest of both against float64."""
 
-    tile: int
-    by_hand: int
     error: float
 
 
@@ -70,15 +69,10 @@ def compare(device: Device, pages: Pages, keys: int | None = None) -> Compared:
     def by_hand() -> None:
         device.stream.launch(program, [*arrays, outs[1]], (1,))
 
-    cycles = []
-    for call in (by_tile, by_hand):
-        call()
-        with device.stream.timed() as timing:
-            call()
-        cycles.append(timing.cycles)
+    cycles = second_runs(device, by_tile, by_hand)
     wanted = pages.wanted()
     error = max(float(abs(_results(out, pages) - wanted).max()) for out in outs)
-    return Compared(cycles[0], cycles[1], error)
+    return Compared(*cycles, error)
 
 
 def _results(out: Buffer, pages: Pages) -> Any:

@@ -5,7 +5,6 @@ What decides and changes nothing, from places to semaphores, is written behind t
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
 from collections import Counter
@@ -264,7 +263,7 @@ def page(name: str) -> str:
     module = MODULES[name]
     head, _, rest = (module.__doc__ or "").partition("\n\n")
     example = EXAMPLES[name]
-    source = inspect.getsource(example.kernel.__wrapped__)  # type: ignore[attr-defined]
+    source = example.kernel.source.text
     asked = f", with `{name}={getattr(example.schedule, name)!r}` in its schedule" if name in SCHEDULED else ""
     before, behind = before_and_behind(name)
     order = list(MODULES)

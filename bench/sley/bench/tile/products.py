@@ -12,6 +12,7 @@ import numpy as np
 
 from sley.abi.transport import computes
 from sley.abi.types import ElementType
+from sley.bench.tile.beside import Beside, second_runs
 from sley.runtime import Device, blas, tile
 from sley.runtime.device.types import numpy_type
 
@@ -49,20 +50,12 @@ def product(
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Cycles from doorbell to fence of a product, m by k by n, by hand and compiled. ``equal``: whether bits are, on an
-    engine that computes some."""
+class Compared(Beside):
+    """Of a product, m by k by n. ``equal``: whether bits are, on an engine that computes some."""
 
     sizes: tuple[int, int, int]
     dtype: ElementType
-    hand: int
-    compiled: int
     equal: bool
-
-    @property
-    def share(self) -> float:
-        """By hand / compiled."""
-        return self.hand / self.compiled
 
 
 def compare(device: Device, count: int) -> list[Compared]:
@@ -86,11 +79,6 @@ def _compared(device: Device, sizes: tuple[int, int, int], dtype: ElementType) -
     by_hand, compiled = (device.empty((m, n), sums) for _ in range(2))
     lanes = device.config.array
     grid = product[lambda rows, columns: (tile.cdiv(n, extent(n, columns, lanes)), tile.cdiv(m, rows))]
-    cycles = []
-    for work in (lambda: blas.gemm(a, b, out=by_hand), lambda: grid(a, b, compiled, lanes=lanes)):
-        work()  # its program is in memory from here on
-        with device.stream.timed() as timing:
-            work()
-        cycles.append(timing.cycles)
+    cycles = second_runs(device, lambda: grid(a, b, compiled, lanes=lanes), lambda: blas.gemm(a, b, out=by_hand))
     equal = not computes(device.driver.transport) or by_hand.numpy().tobytes() == compiled.numpy().tobytes()
-    return Compared(sizes, dtype, cycles[0], cycles[1], equal)
+    return Compared(*cycles, sizes, dtype, equal)

@@ -26,7 +26,7 @@ def products(
         table = Table("m x k x n", "type", "by hand", "compiled", "share", title=f"Products, {device.config.name}")
         for each in found:
             name = " x ".join(map(str, each.sizes))
-            table.add_row(name, each.dtype.name.lower(), f"{each.hand:,}", f"{each.compiled:,}", f"{each.share:.3f}")
+            table.add_row(name, each.dtype.name.lower(), f"{each.by_hand:,}", f"{each.compiled:,}", f"{each.share:.3f}")
         Console().print(table)
         least = min(each.share for each in found)
         typer.echo(f"geometric mean {mean(found):.3f}, least {least:.3f}")

@@ -13,6 +13,7 @@ from sley.abi.functions.table import Function
 from sley.abi.vector.chains import Chain, Operand
 from sley.abi.vector.operations import BinaryOp
 from sley.bench.tile import kernels
+from sley.bench.tile.beside import Beside, second_runs
 from sley.runtime import Buffer, Device, tile
 from sley.runtime.device.buffer import BF16
 from sley.runtime.kernels.rows.direct import fits
@@ -28,17 +29,11 @@ ULPS = 1.0
 
 
 @dataclass(frozen=True)
-class Compared:
-    """Cycles of a second run; ``right``: whether both results are what float64 gives."""
+class Compared(Beside):
+    """``right``: whether both results are what float64 gives."""
 
     operator: str
-    compiled: int
-    by_hand: int
     right: bool
-
-    @property
-    def share(self) -> float:
-        return self.by_hand / self.compiled
 
 
 def log_softmax_operator() -> RowOperator:
@@ -78,8 +73,8 @@ def compare(device: Device, m: int, k: int) -> list[Compared]:
     for kernel, operator, operands, numbers, wanted in cases:
         by_tile = partial(kernel[blocks()], *operands, outs[0], *numbers)
         by_hand = partial(_by_hand, device, operator, operands, outs[1])
-        compiled, hand = _cycles(device, by_tile), _cycles(device, by_hand)
-        found.append(Compared(operator.name, compiled, hand, all(_right(out, wanted) for out in outs)))
+        cycles = second_runs(device, by_tile, by_hand)
+        found.append(Compared(*cycles, operator.name, all(_right(out, wanted) for out in outs)))
     return found
 
 
@@ -93,14 +88,6 @@ def _by_hand(device: Device, operator: RowOperator, operands: list[Buffer], out:
     temporary = device.empty((temporary_rows(config, operator, shape), config.array), BF16)
     program = row_program(config, operator, shape)
     device.stream.launch(program, [operands[0], out, temporary, *operands[1:]], (shape.blocks,))
-
-
-def _cycles(device: Device, call: Any) -> int:
-    call()
-    with device.stream.timed() as timing:
-        call()
-    cycles: int = timing.cycles
-    return cycles
 
 
 def _right(out: Buffer, wanted: Any) -> bool:

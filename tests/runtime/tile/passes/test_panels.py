@@ -327,6 +327,7 @@ def test_random_products_on_random_chips(tmp_path: Path, seed: int) -> None:
     random, chip = Random(seed), random_chip(seed)
     path = tmp_path / f"{chip.name}.json"
     path.write_text(chip.to_json())
+    equal = 0
     with Device.open(f"model:{path}?memory=4M") as device:
         for _ in range(4):
             n = chip.array
@@ -338,6 +339,8 @@ def test_random_products_on_random_chips(tmp_path: Path, seed: int) -> None:
             arrays = operands(m, k, wide, dtype)
             with suppress(RoomError):
                 agree(device, partial(product.function, types_of(arrays), constants, grid), arrays)
+                equal += 1
+    assert equal >= 3
 
 
 @pytest.mark.usefixtures("always")
