@@ -8,7 +8,7 @@ fewest cycles of the memory bus; where none has fewer than cores on their own, t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 
 from sley.abi.config import ChipConfig
@@ -16,16 +16,14 @@ from sley.abi.instructions import Share
 from sley.runtime.tile.ir import Block, Function, Op, Value, tile_type
 from sley.runtime.tile.operations import LOADS
 from sley.runtime.tile.passes.blocks import Cut
-
-Axes = frozenset[int]
-"""Of the grid."""
+from sley.runtime.tile.passes.dependences import Changes, index_dependences
 
 
 def gang(function: Function, config: ChipConfig) -> Cut | None:
     """How a gang takes the blocks, if there is one; marks the loads that are shared in it, in place."""
     if config.cores == 1:
         return None
-    depend, loads = _dependences(function), [*_loads(function.body)]
+    depend, loads = index_dependences(function), [*_loads(function.body)]
     alone = [trips * _cycles(op, config) for op, trips in loads]
     best, least = None, float(sum(alone))
     for across, down in product(range(3), repeat=2):
@@ -65,11 +63,11 @@ def _cut(function: Function, axes: tuple[int, int], config: ChipConfig) -> Cut |
     return cut if all(function.grid[axis] % cut.parts(axis) == 0 for axis in range(3)) else None
 
 
-def _share(op: Op, depend: dict[Value, Axes], axes: tuple[int, int]) -> Share:
+def _share(op: Op, depend: Mapping[Value, Changes], axes: tuple[int, int]) -> Share:
     """Lists of runs are each core's own."""
     if op.name != "load":
         return Share.NONE
-    own = _of(op.operands, depend)
+    own = Changes().union(*(depend[index] for index in op.operands[1:]))
     across, down = (axis not in own for axis in axes)
     return Share(Share.ROW * across | Share.COLUMN * down)
 
@@ -87,22 +85,3 @@ def _loads(block: Block, trips: int = 1) -> Iterator[tuple[Op, int]]:
             yield op, trips
         elif op.body is not None:
             yield from _loads(op.body, trips * op.attributes["count"])
-
-
-def _of(values: list[Value], depend: dict[Value, Axes]) -> Axes:
-    return frozenset().union(*(depend.get(value, frozenset()) for value in values))
-
-
-def _dependences(function: Function) -> dict[Value, Axes]:
-    """The axes of the grid whose number of the block each value depends on."""
-    found: dict[Value, Axes] = {}
-    before = -1
-    while before != (before := sum(map(len, found.values()))):  # what is carried comes around
-        for op in function.body.walk():
-            axes = frozenset({op.attributes["axis"]}) if op.name == "block" else _of(op.operands, found)
-            results = list(op.results)
-            if op.body is not None:
-                results += op.body.parameters[1:]
-                axes |= _of(op.body.ops[-1].operands, found)
-            found.update((value, found.get(value, frozenset()) | axes) for value in results)
-    return found
